@@ -1,0 +1,1 @@
+//! The session actor: admission, boundaries, the turn loop.

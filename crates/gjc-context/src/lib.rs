@@ -1,0 +1,1 @@
+//! Folds, projection, view, checker: what the model sees. Pure.

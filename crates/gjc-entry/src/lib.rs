@@ -1,0 +1,1 @@
+//! Ids, entries, messages, labels, the tree's skeleton; clock and id traits. No I/O.

@@ -1,0 +1,1 @@
+//! Information flow: labels, decide, permits.

@@ -1,0 +1,1 @@
+//! Failpoints that can be enumerated; empty without the feature.

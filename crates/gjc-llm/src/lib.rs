@@ -1,0 +1,1 @@
+//! Renders a checked request to bytes and streams answers.

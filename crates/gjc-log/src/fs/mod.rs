@@ -1,0 +1,175 @@
+//! The file system as the log needs it: few operations, each with its promise about what survives.
+//!
+//! [`OsFs`] is the real one. `SimFs` (feature `testing`) keeps a page cache apart from a platter, so that a test can cut
+//! the power between any two operations. Both pass the same suite (`tests/it/fs_suite.rs`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+mod os;
+#[cfg(feature = "testing")]
+pub mod sim;
+
+pub use os::OsFs;
+
+/// How a file is opened. The log knows no other way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// An existing file, for reading only.
+    Read,
+    /// An existing file, for reading and appending (`O_RDWR|O_APPEND|O_CLOEXEC`).
+    Append,
+    /// A file that must not exist yet (`O_CREAT|O_EXCL`), mode 0600, for reading and appending.
+    CreateNew,
+}
+
+/// Identity and length of a file, as `stat` tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Device number; with `inode`, the identity of the file.
+    pub dev: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Modification time, nanoseconds since the Unix epoch.
+    pub mtime_ns: i128,
+    /// Whether the name is a directory.
+    pub is_dir: bool,
+}
+
+/// What a lock attempt found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The lock is ours until the handle is dropped.
+    Ours,
+    /// Another open file description holds it.
+    Other,
+}
+
+/// A file system. Durability is explicit: bytes survive a power cut after [`FsFile::sync_data`], names after
+/// [`Fs::sync_dir`] of their directory.
+pub trait Fs: Send + Sync + 'static {
+    /// An open file of this file system.
+    type File: FsFile;
+
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// As the system call: `NotFound`, `AlreadyExists` (for [`Open::CreateNew`]), permissions, …
+    fn open(&self, path: &Path, how: Open) -> io::Result<Self::File>;
+
+    /// Renames without replacing: `AlreadyExists` when `to` exists. Atomic where the kernel has `RENAME_NOREPLACE`;
+    /// elsewhere a hard link and an unlink, which never replace either.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Renames and replaces, atomically. For derived files and blobs only, never for a session.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in `dir` durable.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Identity and length behind a name (symbolic links are followed).
+    ///
+    /// # Errors
+    /// As the system call.
+    fn stat(&self, path: &Path) -> io::Result<Stat>;
+
+    /// Makes one directory, mode 0700. Its parent must exist.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when the name is taken; as the system call otherwise.
+    fn mkdir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Removes a file's name.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory (full paths, sorted).
+    ///
+    /// # Errors
+    /// As the system call.
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+}
+
+/// An open file. All methods take `&self`: a handle may be shared with the thread that syncs.
+pub trait FsFile: Send + Sync + 'static {
+    /// Appends; may write fewer bytes than given, as `write` may.
+    ///
+    /// # Errors
+    /// As the system call; nothing is known about how much was written only when the call itself failed with nothing.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Reads at an offset; fewer bytes only at the end of the file.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file to `len` bytes.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Makes the file's bytes and length durable (`fdatasync`).
+    ///
+    /// # Errors
+    /// As the system call. A failure means: nothing since the last success is known to be durable.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Identity and length of the open file, whatever its name is by now.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn stat(&self) -> io::Result<Stat>;
+
+    /// Tries to take the exclusive lock of this open file description; never waits. Dropping the handle frees it.
+    ///
+    /// # Errors
+    /// `Unsupported` (or the system's error) where the file system refuses locking.
+    fn try_lock(&self) -> io::Result<Held>;
+}
+
+/// Makes `dir` and every missing parent, and makes each new name durable in its parent.
+///
+/// # Errors
+/// As the system calls; a directory made meanwhile by another process is no error.
+pub fn mkdir_all_durable<F: Fs>(fs: &F, dir: &Path) -> io::Result<()> {
+    let mut missing: Vec<&Path> = Vec::new();
+    let mut at = dir;
+    loop {
+        match fs.stat(at) {
+            Ok(stat) if stat.is_dir => break,
+            Ok(_) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(at),
+            Err(error) => return Err(error),
+        }
+        match at.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => at = parent,
+            _ => break,
+        }
+    }
+    for dir in missing.into_iter().rev() {
+        match fs.mkdir(dir) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        if let Some(parent) = dir.parent() {
+            fs.sync_dir(parent)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,2 @@
+//! One session file.
+pub mod fs;

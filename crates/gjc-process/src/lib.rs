@@ -1,0 +1,1 @@
+//! Child processes: groups, time-outs, output caps, kill tree.

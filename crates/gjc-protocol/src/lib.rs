@@ -1,0 +1,1 @@
+//! What faces and the session actor say to each other: commands, events, snapshots.

@@ -1,0 +1,1 @@
+//! The directory of sessions: buckets, names, ids, headers.

@@ -1,0 +1,1 @@
+//! Test tools: stub model server, process harness, hermetic git, virtual clock, session builders.
