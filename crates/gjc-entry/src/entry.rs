@@ -1,0 +1,297 @@
+//! One line of a session file.
+
+use crate::fields::{FieldError, Fields, JsonObject, RawFields};
+use crate::{Content, EntryId, Kind, Label, Message, Own, Timestamp};
+use serde_json::value::RawValue;
+
+/// An entry with its body.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its id.
+    pub id: EntryId,
+    /// The entry that it follows; `None` for a root.
+    pub parent: Option<EntryId>,
+    /// When it was admitted, never before its predecessor in the file.
+    pub at: Timestamp,
+    /// The label on the line: the session's whole taint when it was admitted. `None`: the line has none, and the session's
+    /// taint at that place holds.
+    pub label: Option<Label>,
+    /// What it says.
+    pub body: Body,
+    /// Fields that we do not know.
+    pub extra: RawFields,
+}
+
+/// What an entry says.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Somebody said something.
+    Message(Message),
+    /// Older history is replaced by a summary.
+    Compaction {
+        /// The summary.
+        summary: String,
+        /// The oldest entry that stays.
+        first_kept: EntryId,
+        /// Tokens before it.
+        tokens_before: u64,
+    },
+    /// What happened on a branch that was left.
+    BranchSummary {
+        /// Where the new branch begins (an entry, or `root`).
+        from: String,
+        /// The summary; nothing is shown when it is empty.
+        summary: String,
+    },
+    /// gjc's own.
+    Own(Own),
+    /// Another program's state.
+    Custom {
+        /// Whose.
+        custom_type: String,
+        /// What.
+        data: Option<Box<RawValue>>,
+    },
+    /// A program's text for the model.
+    CustomMessage {
+        /// Whose.
+        custom_type: String,
+        /// The text.
+        content: Content,
+        /// Whether a person sees it too.
+        display: bool,
+        /// For programs.
+        details: Option<Box<RawValue>>,
+    },
+    /// A name for a place; empty or absent removes it.
+    Label {
+        /// Which place.
+        target: EntryId,
+        /// The name.
+        label: Option<String>,
+    },
+    /// Another model: `provider/id` (the family writes it in two ways; both are read).
+    ModelChange {
+        /// The provider.
+        provider: String,
+        /// The model.
+        model: String,
+        /// For which role; absent means `default`.
+        role: Option<String>,
+    },
+    /// Another thinking level.
+    ThinkingLevelChange {
+        /// The level; absent means off.
+        level: Option<String>,
+    },
+    /// The session's name.
+    SessionInfo {
+        /// The name.
+        name: Option<String>,
+    },
+    /// A type that we do not know; all its fields are in `extra`.
+    Unknown {
+        /// The type.
+        kind: String,
+    },
+}
+
+/// Where a draft goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParentOf {
+    /// Under the leaf.
+    Leaf,
+    /// Under this entry.
+    Id(EntryId),
+    /// As a root.
+    Root,
+}
+
+/// An entry that is not admitted yet. The label is not optional: an unlabelled fact does not compile.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// What it says.
+    pub body: Body,
+    /// The session's taint with this fact in.
+    pub label: Label,
+    /// Where it goes.
+    pub parent: ParentOf,
+}
+
+impl Draft {
+    /// A draft under the leaf.
+    #[must_use]
+    pub fn new(body: Body, label: Label) -> Self {
+        Self { body, label, parent: ParentOf::Leaf }
+    }
+}
+
+impl Body {
+    /// Its kind, as an index knows it.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Message(_) => Kind::Message,
+            Self::Compaction { .. } => Kind::Compaction,
+            Self::BranchSummary { .. } => Kind::BranchSummary,
+            Self::Own(own) => own.kind(),
+            Self::Custom { .. } => Kind::Custom,
+            Self::CustomMessage { .. } => Kind::CustomMessage,
+            Self::Label { .. } => Kind::Label,
+            Self::ModelChange { .. } => Kind::ModelChange,
+            Self::ThinkingLevelChange { .. } => Kind::ThinkingLevelChange,
+            Self::SessionInfo { .. } => Kind::SessionInfo,
+            Self::Unknown { kind } => Kind::of(kind, None),
+        }
+    }
+
+    /// The top-level `type`.
+    #[must_use]
+    pub fn type_word(&self) -> &str {
+        match self {
+            Self::Own(_) | Self::Custom { .. } => "custom",
+            Self::Unknown { kind } => kind,
+            known => known.kind().as_str(),
+        }
+    }
+}
+
+impl Entry {
+    /// Reads a line (without its line feed).
+    ///
+    /// # Errors
+    /// When it is no object, or a field that its type needs is missing or of another type.
+    pub fn parse(line: &str) -> Result<Self, FieldError> {
+        let mut fields = Fields::parse(line)?;
+        let kind: String = fields.required("type")?;
+        let id = fields.required("id")?;
+        let parent = fields.optional("parentId")?;
+        let label = fields.raw("gjcLabel").map(|raw| Label::from_json(raw.get()));
+        let at = fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default();
+        let body = Body::take(kind, &mut fields)?;
+        Ok(Self { id, parent, at, label, body, extra: fields.rest() })
+    }
+
+    /// Writes the line with its line feed. `label` is written when there is one.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut line = JsonObject::begin(out);
+        line.field("type", self.body.type_word()).field("id", &self.id).field("parentId", &self.parent);
+        if let Some(label) = self.label {
+            // Right after `parentId`, so that a scan finds it without reading on.
+            line.with("gjcLabel", |out| out.extend_from_slice(label.to_json().as_bytes()));
+        }
+        line.field("timestamp", &self.at.to_string());
+        self.body.write(&mut line);
+        line.rest(&self.extra).end();
+        out.push(b'\n');
+    }
+}
+
+impl Body {
+    fn take(kind: String, fields: &mut Fields) -> Result<Self, FieldError> {
+        Ok(match kind.as_str() {
+            "message" => {
+                let raw = fields.raw("message").ok_or(FieldError::Absent("message"))?;
+                Self::Message(Message::from_json(&raw)?)
+            }
+            "compaction" => Self::Compaction {
+                summary: fields.optional("summary")?.unwrap_or_default(),
+                first_kept: fields.optional("firstKeptEntryId")?.unwrap_or(EntryId::Other("".into())),
+                tokens_before: fields.optional::<f64>("tokensBefore")?.map_or(0, |tokens| tokens.max(0.0) as u64),
+            },
+            "branch_summary" => Self::BranchSummary {
+                from: fields.optional("fromId")?.unwrap_or_default(),
+                summary: fields.optional("summary")?.unwrap_or_default(),
+            },
+            "custom" => {
+                let custom_type: String = fields.optional("customType")?.unwrap_or_default();
+                let data = fields.raw("data");
+                if custom_type.starts_with("gjc.") {
+                    Self::Own(Own::from_json(&custom_type, data)?)
+                } else {
+                    Self::Custom { custom_type, data }
+                }
+            }
+            "custom_message" => {
+                let raw = fields.raw("content").ok_or(FieldError::Absent("content"))?;
+                Self::CustomMessage {
+                    custom_type: fields.optional("customType")?.unwrap_or_default(),
+                    content: Content::from_json(&raw)?,
+                    display: fields.optional("display")?.unwrap_or(false),
+                    details: fields.raw("details"),
+                }
+            }
+            "label" => Self::Label { target: fields.required("targetId")?, label: fields.optional("label")? },
+            "model_change" => {
+                let (provider, model) = match fields.optional::<String>("provider")? {
+                    // pi writes `provider` and `modelId`, the others one `model` with a slash.
+                    Some(provider) => (provider, fields.optional("modelId")?.unwrap_or_default()),
+                    None => {
+                        let both: String = fields.optional("model")?.unwrap_or_default();
+                        let (provider, model) = both.split_once('/').unwrap_or(("", &both));
+                        (provider.into(), model.into())
+                    }
+                };
+                Self::ModelChange { provider, model, role: fields.optional("role")? }
+            }
+            "thinking_level_change" => Self::ThinkingLevelChange { level: fields.optional("thinkingLevel")? },
+            "session_info" => Self::SessionInfo { name: fields.optional("name")? },
+            _ => Self::Unknown { kind },
+        })
+    }
+
+    fn write(&self, line: &mut JsonObject<'_>) {
+        match self {
+            Self::Message(message) => line.with("message", |out| message.write(out)),
+            Self::Compaction { summary, first_kept, tokens_before } => line
+                .field("summary", summary)
+                .field("firstKeptEntryId", first_kept)
+                .field("tokensBefore", tokens_before),
+            Self::BranchSummary { from, summary } => line.field("fromId", from).field("summary", summary),
+            Self::Own(own) => line.field("customType", &own.custom_type()).with("data", |out| own.write_data(out)),
+            Self::Custom { custom_type, data } => line.field("customType", custom_type).some("data", data),
+            Self::CustomMessage { custom_type, content, display, details } => line
+                .field("customType", custom_type)
+                .with("content", |out| content.write(out))
+                .field("display", display)
+                .some("details", details),
+            Self::Label { target, label } => line.field("targetId", target).some("label", label),
+            // pi's spelling: the other members of the family read it too, and pi reads no other.
+            Self::ModelChange { provider, model, role } => {
+                line.field("provider", provider).field("modelId", model).some("role", role)
+            }
+            Self::ThinkingLevelChange { level } => line.field("thinkingLevel", level),
+            Self::SessionInfo { name } => line.some("name", name),
+            Self::Unknown { .. } => line,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_type_survives_a_round_trip() {
+        for line in [
+            r#"{"type":"message","id":"00000001","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"user","content":"안녕","timestamp":1}}"#,
+            r#"{"type":"compaction","id":"00000002","parentId":"00000001","timestamp":"2026-06-05T07:18:54.123Z","summary":"s","firstKeptEntryId":"00000001","tokensBefore":7,"fromHook":true}"#,
+            r#"{"type":"custom","id":"00000003","parentId":"00000001","gjcLabel":{"l":"RESTRICTED","t":false},"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.leaf","data":{"from":null,"to":"00000001"}}"#,
+            r#"{"type":"custom","id":"00000004","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.future","data":{"x": [1]}}"#,
+            r#"{"type":"custom_message","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"handoff","content":"c","display":false,"attribution":"agent"}"#,
+            r#"{"type":"model_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","provider":"p","modelId":"m"}"#,
+            r#"{"type":"brand_new","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","z":1,"a":{"b": 2}}"#,
+        ] {
+            let entry = Entry::parse(line).unwrap();
+            let mut out = Vec::new();
+            entry.write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{line}\n"));
+        }
+    }
+
+    #[test]
+    fn a_corrupt_label_is_restricted() {
+        let entry = Entry::parse(r#"{"type":"x","id":"a","gjcLabel":{"l":"public"}}"#).unwrap();
+        assert_eq!(entry.label, Some(Label::CORRUPT));
+    }
+}

@@ -1,0 +1,245 @@
+//! JSON objects whose fields keep their order and their bytes.
+//!
+//! Session files are written by several programs; a field that we do not know must survive a round trip. So a typed value
+//! takes the fields that it knows out of [`Fields`] and carries the rest along as [`RawFields`].
+
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// Fields of an object that nobody took: name and value as they were written, in order.
+pub type RawFields = Vec<(Box<str>, Box<RawValue>)>;
+
+/// The fields of one JSON object, to be taken one by one.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(RawFields);
+
+/// Why an object could not be read as what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// Not JSON, or not an object.
+    #[error("not a JSON object: {0}")]
+    NotAnObject(String),
+    /// A needed field is not there.
+    #[error("the field \"{0}\" is missing")]
+    Absent(&'static str),
+    /// A field has another type than it should.
+    #[error("the field \"{name}\" cannot be read: {why}")]
+    Wrong {
+        /// Its name.
+        name: &'static str,
+        /// What the parser says.
+        why: String,
+    },
+}
+
+impl Fields {
+    /// Splits an object into its fields. Of a name that stands twice the last value counts, as in `JSON.parse`.
+    ///
+    /// # Errors
+    /// When the text is no JSON object.
+    pub fn parse(json: &str) -> Result<Self, FieldError> {
+        serde_json::from_str(json).map_err(|error| FieldError::NotAnObject(error.to_string()))
+    }
+
+    /// Takes a field as raw JSON.
+    pub fn raw(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let mut found = None;
+        // Later duplicates win; all of them leave.
+        while let Some(index) = self.0.iter().rposition(|(key, _)| &**key == name) {
+            let (_, value) = self.0.remove(index);
+            found.get_or_insert(value);
+        }
+        found
+    }
+
+    /// Takes an optional field; `null` counts as absent.
+    ///
+    /// # Errors
+    /// When it is there and of another type.
+    pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<Option<T>, FieldError> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        if raw.get() == "null" {
+            return Ok(None);
+        }
+        from_raw(&raw).map(Some).map_err(|why| FieldError::Wrong { name, why })
+    }
+
+    /// Takes a field that must be there.
+    ///
+    /// # Errors
+    /// When it is absent, `null`, or of another type.
+    pub fn required<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, FieldError> {
+        self.optional(name)?.ok_or(FieldError::Absent(name))
+    }
+
+    /// What is left, in order.
+    #[must_use]
+    pub fn rest(self) -> RawFields {
+        self.0
+    }
+
+    /// Looks at a field without taking it.
+    #[must_use]
+    pub fn peek(&self, name: &str) -> Option<&RawValue> {
+        self.0.iter().rev().find(|(key, _)| &**key == name).map(|(_, value)| &**value)
+    }
+}
+
+/// Parses raw JSON; a text with lone surrogate escapes (JavaScript writes them) is read with U+FFFD in their place.
+///
+/// # Errors
+/// What the parser says, when the value is of another type.
+pub fn from_raw<T: DeserializeOwned>(raw: &RawValue) -> Result<T, String> {
+    match serde_json::from_str(raw.get()) {
+        Ok(value) => Ok(value),
+        Err(error) => match replace_lone_surrogates(raw.get()) {
+            Some(mended) => serde_json::from_str(&mended).map_err(|error| error.to_string()),
+            None => Err(error.to_string()),
+        },
+    }
+}
+
+/// Replaces each `\uD800`…`\uDFFF` escape that has no partner by `\ufffd`; `None` when there is none.
+#[must_use]
+pub fn replace_lone_surrogates(json: &str) -> Option<String> {
+    let bytes = json.as_bytes();
+    let unit = |at: usize| -> Option<u16> {
+        let hex = bytes.get(at + 2..at + 6)?;
+        (bytes.get(at..at + 2)? == b"\\u").then_some(())?;
+        u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+    };
+    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match unit(at) {
+            Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDFFF) => {
+                out.push_str(&json[copied..at]);
+                out.push_str("\\ufffd");
+                at += 6;
+                copied = at;
+            }
+            // Any other escape: skip the escaped byte, so that `\\ud800` is not misread.
+            _ => at += 2,
+        }
+    }
+    (copied > 0).then(|| {
+        out.push_str(&json[copied..]);
+        out
+    })
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((key, value)) = map.next_entry::<Box<str>, Box<RawValue>>()? {
+                    fields.push((key, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        from.deserialize_map(Walk)
+    }
+}
+
+/// Writes one JSON object, field by field, in the order of the calls.
+#[derive(Debug)]
+pub struct JsonObject<'a> {
+    out: &'a mut Vec<u8>,
+    first: bool,
+}
+
+impl<'a> JsonObject<'a> {
+    /// Opens an object at the end of `out`.
+    pub fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, first: true }
+    }
+
+    /// A field of any type whose serialisation cannot fail (strings, numbers, plain structures).
+    pub fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
+        self.key(name);
+        // Writing to memory cannot fail, and no value of ours refuses to serialise; `null` keeps the line well formed.
+        if serde_json::to_writer(&mut *self.out, value).is_err() {
+            self.out.extend_from_slice(b"null");
+        }
+        self
+    }
+
+    /// A field that is left out when absent.
+    pub fn some<T: Serialize>(&mut self, name: &str, value: &Option<T>) -> &mut Self {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+        self
+    }
+
+    /// A field whose value is written by `write`.
+    pub fn with(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        self.key(name);
+        write(self.out);
+        self
+    }
+
+    /// Fields as they came.
+    pub fn rest(&mut self, fields: &RawFields) -> &mut Self {
+        for (name, value) in fields {
+            self.key(name);
+            self.out.extend_from_slice(value.get().as_bytes());
+        }
+        self
+    }
+
+    /// Closes the object.
+    pub fn end(&mut self) {
+        self.out.push(b'}');
+    }
+
+    fn key(&mut self, name: &str) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        if serde_json::to_writer(&mut *self.out, name).is_err() {
+            self.out.extend_from_slice(b"\"\"");
+        }
+        self.out.push(b':');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_fields_keep_bytes_and_order() {
+        let mut fields = Fields::parse(r#"{"b": 1.50,"a":"x","한글":{"z":[1 , 2]},"a":"y"}"#).unwrap();
+        assert_eq!(fields.required::<String>("a").unwrap(), "y");
+        let mut out = Vec::new();
+        JsonObject::begin(&mut out).rest(&fields.rest()).end();
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"b":1.50,"한글":{"z":[1 , 2]}}"#);
+    }
+
+    #[test]
+    fn lone_surrogates_become_the_replacement_character() {
+        let mut fields = Fields::parse(r#"{"a":"x\ud83dy","b":"\ud83d\ude00","c":"\\ud800","d":"\ude00\ud83d\ude00"}"#).unwrap();
+        assert_eq!(fields.required::<String>("a").unwrap(), "x\u{fffd}y");
+        assert_eq!(fields.required::<String>("b").unwrap(), "😀");
+        assert_eq!(fields.required::<String>("c").unwrap(), "\\ud800");
+        assert_eq!(fields.required::<String>("d").unwrap(), "\u{fffd}😀");
+    }
+}

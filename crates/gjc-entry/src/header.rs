@@ -1,0 +1,97 @@
+//! The first line of a session file.
+
+use crate::fields::{FieldError, Fields, JsonObject, RawFields};
+use crate::{SessionId, Timestamp};
+
+/// The version that gjc writes.
+pub const VERSION: u32 = 3;
+/// The highest version that gjc reads.
+pub const MAX_VERSION: u32 = 5;
+
+/// What the first line says.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// 1 when the line has none.
+    pub version: u32,
+    /// The session.
+    pub id: SessionId,
+    /// When it began.
+    pub at: Timestamp,
+    /// The folder that it worked in. It decides the session's scope, not the bucket's name.
+    pub cwd: String,
+    /// A fork's source (an id) or a branch's (a path). Trusted as neither.
+    pub parent: Option<String>,
+    /// The name of the first hour; later names are entries.
+    pub title: Option<String>,
+    /// Other fields.
+    pub extra: RawFields,
+}
+
+impl Header {
+    /// A header of a new session.
+    #[must_use]
+    pub fn new(id: SessionId, at: Timestamp, cwd: String) -> Self {
+        Self { version: VERSION, id, at, cwd, parent: None, title: None, extra: Vec::new() }
+    }
+
+    /// Reads a header line (without its line feed).
+    ///
+    /// # Errors
+    /// When it is no header, or its id cannot be one.
+    pub fn parse(line: &str) -> Result<Self, FieldError> {
+        let mut fields = Fields::parse(line)?;
+        let kind: String = fields.required("type")?;
+        if kind != "session" {
+            return Err(FieldError::Wrong { name: "type", why: format!("expected \"session\", found {kind:?}") });
+        }
+        Ok(Self {
+            version: fields.optional("version")?.unwrap_or(1),
+            id: fields.required("id")?,
+            at: fields
+                .optional::<String>("timestamp")?
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            cwd: fields.optional("cwd")?.unwrap_or_default(),
+            parent: fields.optional("parentSession")?,
+            title: fields.optional("title")?,
+            extra: fields.rest(),
+        })
+    }
+
+    /// Writes it as a line with its line feed.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        JsonObject::begin(out)
+            .field("type", "session")
+            .field("version", &self.version)
+            .field("id", &self.id)
+            .some("title", &self.title)
+            .field("timestamp", &self.at.to_string())
+            .field("cwd", &self.cwd)
+            .some("parentSession", &self.parent)
+            .rest(&self.extra)
+            .end();
+        out.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        let mut header = Header::new(SessionId::new("0197a0c2").unwrap(), Timestamp::from_millis(1), "/작업/a".into());
+        header.parent = Some("p".into());
+        let mut out = Vec::new();
+        header.write(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "{\"type\":\"session\",\"version\":3,\"id\":\"0197a0c2\",\"timestamp\":\"1970-01-01T00:00:00.001Z\",\"cwd\":\"/작업/a\",\"parentSession\":\"p\"}\n"
+        );
+        assert_eq!(Header::parse(text.trim()).unwrap().cwd, "/작업/a");
+        assert_eq!(Header::parse(r#"{"type":"session","id":"x"}"#).unwrap().version, 1);
+        assert!(Header::parse(r#"{"type":"message","id":"x"}"#).is_err());
+        assert!(Header::parse(r#"{"type":"session","id":"../x"}"#).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! gjc's own entries: `custom` lines whose `customType` begins with `gjc.`. Other readers skip them.
+
+use crate::fields::{FieldError, Fields, JsonObject};
+use crate::{BlobRef, DeliveryId, EntryId, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Which part of a session a fold over an entry sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Root to leaf: changes when the leaf moves.
+    Path,
+    /// The whole file in file order, abandoned branches included: never falls back.
+    Session,
+}
+
+/// One of gjc's own entries. The variant is the `customType` without `gjc.`.
+#[derive(Debug, Clone)]
+pub enum Own {
+    /// The leaf was moved; the entry's parent is the target, so that every reader lands there.
+    Leaf {
+        /// The leaf before.
+        from: Option<EntryId>,
+        /// The leaf from now on.
+        to: Option<EntryId>,
+    },
+    /// The settings half of the requests that follow.
+    Env(RequestEnv),
+    /// A rise of the session's taint that brought no content; the rise itself is the entry's label.
+    Taint,
+    /// A delivery that was taken in without text, or refused.
+    Delivered(DeliveryId),
+    /// A kind that this version does not know, kept whole.
+    Other {
+        /// Without `gjc.`.
+        kind: Box<str>,
+        /// Its `data`.
+        data: Option<Box<RawValue>>,
+    },
+}
+
+/// Everything in a request but its messages. An entry, written whenever it changes and before the request that uses it, so
+/// that each request of the past can be rebuilt byte for byte.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RequestEnv {
+    /// The system prompt.
+    pub system: BlobRef,
+    /// The tool definitions: a JSON array of `{name, description, input}`.
+    pub tools: BlobRef,
+    /// Who answers.
+    pub model: ModelRef,
+    /// How long it may think.
+    pub thinking: Thinking,
+    /// Numbers.
+    pub params: Params,
+    /// The version of the code that turns a checked request into bytes. It is raised when that code changes its output.
+    pub renderer: u16,
+}
+
+/// A model at a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ModelRef {
+    /// As in `anthropic`.
+    pub provider: String,
+    /// The provider's name for it.
+    pub id: String,
+    /// The wire, as in `anthropic-messages`.
+    pub api: String,
+}
+
+/// How long a model may think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Thinking {
+    /// Not at all.
+    #[default]
+    Off,
+    /// The least that the model can do.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+    /// As much as it can.
+    Xhigh,
+}
+
+/// Numbers of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Params {
+    /// The most tokens that an answer may have.
+    pub max_tokens: u32,
+}
+
+impl Own {
+    /// The kind that an index gives to such an entry.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Leaf { .. } => Kind::OwnLeaf,
+            Self::Env(_) => Kind::OwnEnv,
+            Self::Taint => Kind::OwnTaint,
+            Self::Delivered(_) => Kind::OwnDelivered,
+            Self::Other { .. } => Kind::OwnOther,
+        }
+    }
+
+    /// Which folds see it.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::Leaf { .. } | Self::Taint | Self::Delivered(_) => Scope::Session,
+            Self::Env(_) | Self::Other { .. } => Scope::Path,
+        }
+    }
+
+    /// The `customType`.
+    #[must_use]
+    pub fn custom_type(&self) -> String {
+        match self {
+            Self::Leaf { .. } => "gjc.leaf".into(),
+            Self::Env(_) => "gjc.env".into(),
+            Self::Taint => "gjc.taint".into(),
+            Self::Delivered(_) => "gjc.delivered".into(),
+            Self::Other { kind, .. } => format!("gjc.{kind}"),
+        }
+    }
+
+    /// Reads the `data` of a custom type that begins with `gjc.`.
+    ///
+    /// # Errors
+    /// When a kind that we know has other data than it should.
+    pub fn from_json(custom_type: &str, data: Option<Box<RawValue>>) -> Result<Self, FieldError> {
+        let kind = custom_type.strip_prefix("gjc.").unwrap_or(custom_type);
+        let wrong = |why: String| FieldError::Wrong { name: "data", why };
+        let needed = || data.as_deref().ok_or(FieldError::Absent("data"));
+        Ok(match kind {
+            "leaf" => {
+                let mut fields = Fields::parse(needed()?.get())?;
+                Self::Leaf { from: fields.optional("from")?, to: fields.optional("to")? }
+            }
+            "env" => Self::Env(serde_json::from_str(needed()?.get()).map_err(|error| wrong(error.to_string()))?),
+            "taint" => Self::Taint,
+            "delivered" => {
+                let mut fields = Fields::parse(needed()?.get())?;
+                Self::Delivered(fields.required("id")?)
+            }
+            _ => Self::Other { kind: kind.into(), data },
+        })
+    }
+
+    /// Writes the `data`.
+    pub fn write_data(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Leaf { from, to } => JsonObject::begin(out).field("from", from).field("to", to).end(),
+            Self::Env(env) => {
+                let _ = serde_json::to_writer(out, env);
+            }
+            Self::Taint => JsonObject::begin(out).end(),
+            Self::Delivered(id) => JsonObject::begin(out).field("id", id).end(),
+            Self::Other { data: Some(data), .. } => out.extend_from_slice(data.get().as_bytes()),
+            Self::Other { data: None, .. } => out.extend_from_slice(b"null"),
+        }
+    }
+}
+
