@@ -1,1 +1,23 @@
-//! Folds, projection, view, checker: what the model sees. Pure.
+//! What the model sees, as pure functions of the log.
+//!
+//! The way of a request: [`select`] (which entries of the path are context, as every reader of the family builds it) →
+//! [`view`] (what of it may be sent: results beside their calls, nothing half) → [`check`] (the only maker of
+//! [`Checked`]) → `gjc-llm` renders it.
+//!
+//! [`Fold`]s turn entries into state; [`Folds`] caches them. A fold over a *path* changes when the leaf moves, one over the
+//! *session* never falls back. Nothing here opens a file or calls a model.
+
+mod check;
+mod fold;
+mod folds;
+mod project;
+mod request;
+mod select;
+mod view;
+
+pub use check::{Checked, Violation, check};
+pub use fold::{Fold, Folds};
+pub use folds::{Delivered, Settings, Totals};
+pub use request::{BlockAt, CacheMarks, Layout, Request, ToolDef, Turn};
+pub use select::{ContextMessage, Selected, select};
+pub use view::{INTERRUPTED, Msg, Note, Said, View, view};

@@ -1,0 +1,94 @@
+//! The folds that requests and faces need.
+
+use crate::Fold;
+use gjc_entry::{At, Body, DeliveryId, Entry, Kind, KindSet, Message, Own, RequestEnv, Scope, Usage};
+use std::collections::HashSet;
+
+/// The settings in force at a leaf.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The settings half of the request that would be sent next, as last written.
+    pub env: Option<RequestEnv>,
+    /// The model as the family's entries name it: provider and id.
+    pub model: Option<(String, String)>,
+    /// The thinking level as the family's entries name it.
+    pub thinking: Option<String>,
+}
+
+impl Fold for Settings {
+    const SCOPE: Scope = Scope::Path;
+    const KINDS: KindSet = KindSet::of(&[Kind::OwnEnv, Kind::ModelChange, Kind::ThinkingLevelChange]);
+
+    fn step(&mut self, _: At, entry: &Entry) {
+        match &entry.body {
+            Body::Own(Own::Env(env)) => self.env = Some(env.clone()),
+            Body::ModelChange { provider, model, role } if role.as_deref().is_none_or(|role| role == "default") => {
+                self.model = Some((provider.clone(), model.clone()));
+            }
+            Body::ThinkingLevelChange { level } => self.thinking.clone_from(level),
+            _ => {}
+        }
+    }
+}
+
+/// What a session has cost, abandoned branches included.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// Answers of a model.
+    pub answers: u64,
+    /// Their usage, summed.
+    pub usage: Usage,
+}
+
+impl Fold for Totals {
+    const SCOPE: Scope = Scope::Session;
+    const KINDS: KindSet = KindSet::of(&[Kind::Message]);
+
+    fn step(&mut self, _: At, entry: &Entry) {
+        if let Body::Message(Message::Assistant(said)) = &entry.body {
+            self.answers += 1;
+            let (sum, one) = (&mut self.usage, &said.usage);
+            sum.input += one.input;
+            sum.output += one.output;
+            sum.cache_read += one.cache_read;
+            sum.cache_write += one.cache_write;
+            sum.total_tokens += one.total_tokens;
+            sum.cost.input += one.cost.input;
+            sum.cost.output += one.cost.output;
+            sum.cost.cache_read += one.cost.cache_read;
+            sum.cost.cache_write += one.cost.cache_write;
+            sum.cost.total += one.cost.total;
+        }
+    }
+}
+
+/// The deliveries that were taken in, so that none is taken in twice.
+#[derive(Debug, Clone, Default)]
+pub struct Delivered(pub HashSet<DeliveryId>);
+
+impl Fold for Delivered {
+    const SCOPE: Scope = Scope::Session;
+    const KINDS: KindSet = KindSet::of(&[Kind::OwnDelivered, Kind::CustomMessage]);
+
+    fn step(&mut self, _: At, entry: &Entry) {
+        match &entry.body {
+            Body::Own(Own::Delivered(id)) => {
+                self.0.insert(id.clone());
+            }
+            Body::CustomMessage { details: Some(details), .. } => {
+                #[derive(serde::Deserialize)]
+                struct Details {
+                    gjc: Ours,
+                }
+                #[derive(serde::Deserialize)]
+                struct Ours {
+                    delivered: DeliveryId,
+                }
+                if let Ok(details) = serde_json::from_str::<Details>(details.get()) {
+                    self.0.insert(details.gjc.delivered);
+                }
+            }
+            _ => {}
+        }
+    }
+}
