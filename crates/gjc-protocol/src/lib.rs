@@ -1,1 +1,25 @@
-//! What faces and the session actor say to each other: commands, events, snapshots.
+//! What faces (terminal, print, RPC) and the session actor say to each other. Plain data; the JSON that `--mode json` and
+//! `--mode rpc` speak is made from these types, and so are the schemas in `docs/schemas`.
+//!
+//! - [`Cmd`]: a command with an id; answered exactly once by a [`Reply`]
+//! - [`Event`]: numbered; text deltas may be merged for a slow face, all else is delivered, or the face is told
+//!   [`EventBody::Resync`] and asks for a [`Snapshot`]
+
+mod command;
+mod event;
+mod snapshot;
+
+pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply};
+pub use event::{Event, EventBody, Health, LabelInfo, Merge, ToolEnd, TurnEnd};
+pub use snapshot::{Partial, Queued, Snapshot, StepName};
+
+/// The JSON schemas of everything that goes over the wire, by file name.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+    vec![
+        ("command.json", schemars::schema_for!(Cmd)),
+        ("reply.json", schemars::schema_for!(Reply)),
+        ("event.json", schemars::schema_for!(Event)),
+        ("snapshot.json", schemars::schema_for!(Snapshot)),
+    ]
+}

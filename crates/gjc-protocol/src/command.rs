@@ -1,0 +1,136 @@
+//! What a face may ask for.
+
+use gjc_entry::Origin;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// The face's own name for a command; the reply bears it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CmdId(pub String);
+
+/// A command and its name.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cmd {
+    /// The face's name for it.
+    pub id: CmdId,
+    /// What is asked.
+    pub command: Command,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Command {
+    /// Say something. While a turn runs it is queued.
+    Prompt {
+        /// The words.
+        parts: Vec<PromptPart>,
+        /// When it enters, if a turn is running.
+        #[serde(default)]
+        mode: PromptMode,
+    },
+    /// Take the newest queued prompt back; the reply holds its text.
+    Unqueue,
+    /// End the running turn.
+    Abort,
+    /// The whole state as a face needs it.
+    Snapshot,
+    /// End the session: stop work, make everything durable.
+    Close,
+}
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromptPart {
+    /// The words.
+    pub text: String,
+    /// How they came: `typed`, `paste` or `media`.
+    #[schemars(with = "String")]
+    #[serde(default = "paste")]
+    pub origin: Origin,
+}
+
+fn paste() -> Origin {
+    Origin::Paste
+}
+
+/// When a prompt enters while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptMode {
+    /// At the next step, before the model is asked again.
+    #[default]
+    Steer,
+    /// When the turn has ended.
+    FollowUp,
+}
+
+/// The one answer to a command.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Reply {
+    /// The command's name; absent when the command could not be read at all.
+    pub id: Option<CmdId>,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was taken; events tell the rest.
+    Accepted,
+    /// It is done.
+    Done {
+        /// What it gave.
+        value: Value,
+    },
+    /// It was not done, and nothing has changed.
+    Refused(Refusal),
+}
+
+/// Why something was not done: a code for programs, a sentence and a way out for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// Stable, `snake_case`, never translated.
+    pub code: String,
+    /// One sentence that names the thing.
+    pub sentence: String,
+    /// The way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without a hint.
+    #[must_use]
+    pub fn new(code: &str, sentence: impl Into<String>) -> Self {
+        Self { code: code.into(), sentence: sentence.into(), hint: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

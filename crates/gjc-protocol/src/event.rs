@@ -1,0 +1,251 @@
+//! What happens, as faces see it.
+
+use gjc_entry::{Label, Level, OpId, Usage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something that happened. Numbers rise by one for each event of a session; a merged event bears the last number of
+/// those that went into it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventBody {
+    /// A session is there: the first event of every face.
+    Session {
+        /// Its id.
+        id: String,
+        /// The folder it works in.
+        cwd: String,
+        /// Its file; absent with `--no-session`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+        /// Whether it had entries before.
+        resumed: bool,
+        /// Its label.
+        label: LabelInfo,
+    },
+    /// A turn begins.
+    TurnStarted,
+    /// The model begins to answer.
+    MessageStarted,
+    /// More text of block `index`.
+    TextDelta {
+        /// The block within the answer.
+        index: u16,
+        /// The new text.
+        text: String,
+    },
+    /// More reasoning of block `index`.
+    ThinkingDelta {
+        /// The block within the answer.
+        index: u16,
+        /// The new text.
+        text: String,
+    },
+    /// More of the arguments of a call, as raw JSON text.
+    CallDelta {
+        /// The block within the answer.
+        index: u16,
+        /// The new text.
+        text: String,
+    },
+    /// A message was admitted to the log: a person's, the model's or a tool's.
+    Message {
+        /// Its entry.
+        entry: String,
+        /// The message, as the session file holds it.
+        message: Value,
+    },
+    /// A tool begins.
+    ToolStarted {
+        /// Which act.
+        #[schemars(with = "String")]
+        op: OpId,
+        /// The tool.
+        tool: String,
+        /// Its input.
+        input: Value,
+    },
+    /// A tool has something to show.
+    ToolProgress {
+        /// Which act.
+        #[schemars(with = "String")]
+        op: OpId,
+        /// More of its output.
+        text: String,
+    },
+    /// A tool has ended.
+    ToolEnded(ToolEnd),
+    /// The queue of prompts changed.
+    Queued {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// What an answer took.
+    Usage {
+        /// Tokens and cost of this answer.
+        #[schemars(with = "Value")]
+        usage: Usage,
+    },
+    /// The session's label changed.
+    Label(LabelInfo),
+    /// The model could not answer and will be asked again.
+    Retry {
+        /// Which attempt comes next, from 2.
+        attempt: u32,
+        /// In how many milliseconds.
+        delay_ms: u64,
+        /// Why.
+        why: String,
+    },
+    /// Something that a person should read.
+    Notice {
+        /// The sentence.
+        text: String,
+    },
+    /// Storage began or ceased to fail.
+    Storage(Health),
+    /// Something failed; the turn ends.
+    Error {
+        /// Stable code.
+        code: String,
+        /// The sentence.
+        sentence: String,
+        /// The way out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// A turn has ended, and all that it admitted is durable (or `Storage` has said that it is not).
+    TurnEnded {
+        /// How.
+        end: TurnEnd,
+    },
+    /// This face was too slow: events were dropped for it. Ask for a snapshot.
+    Resync,
+    /// The session is closed: the last event.
+    Closed,
+}
+
+/// How a tool ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolEnd {
+    /// Which act.
+    #[schemars(with = "String")]
+    pub op: OpId,
+    /// The tool.
+    pub tool: String,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// How long it took.
+    pub ms: u64,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// With an answer.
+    Done,
+    /// By a person.
+    Aborted,
+    /// By a failure.
+    Failed,
+}
+
+/// A label in an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabelInfo {
+    /// The level.
+    #[schemars(with = "String")]
+    pub level: Level,
+    /// Integrity.
+    pub trusted: bool,
+}
+
+impl From<Label> for LabelInfo {
+    fn from(label: Label) -> Self {
+        Self { level: label.level, trusted: label.trusted }
+    }
+}
+
+/// How storage does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "health", rename_all = "snake_case")]
+pub enum Health {
+    /// All is written.
+    Ok,
+    /// Entries are in memory only, and will be written as soon as that is possible again.
+    Failing {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What became of an attempt to merge two events.
+#[derive(Debug, PartialEq)]
+pub enum Merge {
+    /// The later one went into the earlier one.
+    Done,
+    /// They cannot be merged; here is the later one back.
+    No(Event),
+}
+
+impl Event {
+    /// Appends a later event of the same kind and block to this one, if both are deltas.
+    pub fn merge(&mut self, later: Event) -> Merge {
+        let merged = match (&mut self.body, &later.body) {
+            (EventBody::TextDelta { index, text }, EventBody::TextDelta { index: other, text: more })
+            | (EventBody::ThinkingDelta { index, text }, EventBody::ThinkingDelta { index: other, text: more })
+            | (EventBody::CallDelta { index, text }, EventBody::CallDelta { index: other, text: more })
+                if index == other =>
+            {
+                text.push_str(more);
+                true
+            }
+            (EventBody::ToolProgress { op, text }, EventBody::ToolProgress { op: other, text: more }) if op == other => {
+                text.push_str(more);
+                true
+            }
+            _ => false,
+        };
+        if !merged {
+            return Merge::No(later);
+        }
+        self.seq = later.seq;
+        Merge::Done
+    }
+
+    /// Roughly what it takes in memory, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        64 + match &self.body {
+            EventBody::TextDelta { text, .. }
+            | EventBody::ThinkingDelta { text, .. }
+            | EventBody::CallDelta { text, .. }
+            | EventBody::ToolProgress { text, .. } => text.len(),
+            EventBody::Message { message, .. } => value_weight(message),
+            EventBody::ToolStarted { input, .. } => value_weight(input),
+            _ => 64,
+        }
+    }
+}
+
+fn value_weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 32 + text.len(),
+        Value::Array(items) => 32 + items.iter().map(value_weight).sum::<usize>(),
+        Value::Object(fields) => 32 + fields.iter().map(|(key, value)| 32 + key.len() + value_weight(value)).sum::<usize>(),
+        _ => 32,
+    }
+}

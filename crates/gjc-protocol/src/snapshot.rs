@@ -1,0 +1,73 @@
+//! The state of a session as a face needs it.
+
+use crate::{Health, LabelInfo, PromptMode};
+use gjc_entry::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Everything a face shows, at one moment. Events with a higher number than `seq` come after it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// The number of the last event that is contained.
+    pub seq: u64,
+    /// The session's id.
+    pub session: String,
+    /// The folder it works in.
+    pub cwd: String,
+    /// Its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What it does.
+    pub step: StepName,
+    /// Its label.
+    pub label: LabelInfo,
+    /// The active path, messages only, as the session file holds them.
+    pub messages: Vec<Value>,
+    /// The answer that is being written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
+    /// Prompts that wait.
+    pub queue: Vec<Queued>,
+    /// Tokens and cost, abandoned branches included.
+    #[schemars(with = "Value")]
+    pub usage: Usage,
+    /// How storage does.
+    pub storage: Health,
+}
+
+/// An answer that is being written.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Partial {
+    /// The message so far, as it would be stored if it were aborted now.
+    pub message: Value,
+}
+
+/// A prompt that waits.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Queued {
+    /// Its text.
+    pub text: String,
+    /// When it enters.
+    pub mode: PromptMode,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepName {
+    /// Waiting for a prompt.
+    Idle,
+    /// The model answers.
+    Streaming,
+    /// Calls are being judged.
+    Deciding,
+    /// Tools run.
+    Running,
+    /// Results are stored, the next request is not sent yet.
+    StepBoundary,
+    /// The turn is being ended.
+    TurnBoundary,
+    /// The session is being closed.
+    Closing,
+}

@@ -1,0 +1,99 @@
+//! What a tool knows of its surroundings.
+
+use gjc_entry::{Clock, Label, OpId};
+use gjc_flow::{Caller, Redeem, Runtime};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Read-only looks at the session.
+pub trait SessionView: Send + Sync + 'static {
+    /// Its label at this moment.
+    fn label(&self) -> Label;
+}
+
+/// Where a tool shows output while it runs. Never waits; what a slow reader misses is in the result.
+#[derive(Debug, Clone)]
+pub struct Progress(mpsc::UnboundedSender<String>);
+
+impl Progress {
+    /// A progress channel.
+    #[must_use]
+    pub fn new(to: mpsc::UnboundedSender<String>) -> Self {
+        Self(to)
+    }
+
+    /// Shows text.
+    pub fn show(&self, text: impl Into<String>) {
+        // Nobody listens any more: the result still comes.
+        let _ = self.0.send(text.into());
+    }
+}
+
+/// Everything a call may use. Only the runtime makes one: who calls is never read from a model's arguments.
+#[derive(Clone)]
+pub struct ToolCtx {
+    caller: Caller,
+    op: OpId,
+    /// Fires when the call shall end.
+    pub cancel: CancellationToken,
+    /// The session.
+    pub session: Arc<dyn SessionView>,
+    /// Where permits are redeemed.
+    pub redeem: Arc<dyn Redeem>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where relative paths begin.
+    pub cwd: PathBuf,
+    /// Where whole outputs are kept; `None` in a session without a file.
+    pub artifacts: Option<PathBuf>,
+    /// Where to show output meanwhile.
+    pub progress: Progress,
+}
+
+/// The parts of a [`ToolCtx`] that do not say who calls.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Fires when the call shall end.
+    pub cancel: CancellationToken,
+    /// The session.
+    pub session: Arc<dyn SessionView>,
+    /// Where permits are redeemed.
+    pub redeem: Arc<dyn Redeem>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where relative paths begin.
+    pub cwd: PathBuf,
+    /// Where whole outputs are kept.
+    pub artifacts: Option<PathBuf>,
+    /// Where to show output meanwhile.
+    pub progress: Progress,
+}
+
+impl ToolCtx {
+    /// A context for one act. Disallowed outside the actor, the binary and tests.
+    #[must_use]
+    pub fn new(runtime: &Runtime, op: OpId, around: Surroundings) -> Self {
+        let Surroundings { cancel, session, redeem, clock, cwd, artifacts, progress } = around;
+        Self { caller: runtime.caller(&op.session), op, cancel, session, redeem, clock, cwd, artifacts, progress }
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Which act this is.
+    #[must_use]
+    pub fn op(&self) -> &OpId {
+        &self.op
+    }
+
+    /// A path as the model wrote it, from the working folder.
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        self.cwd.join(Path::new(path))
+    }
+}
