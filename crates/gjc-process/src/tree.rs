@@ -194,15 +194,21 @@ impl Member {
 /// What the child does before it becomes the program.
 ///
 /// A session of its own rather than only a group: a background group that asks the terminal for a password
-/// is stopped by SIGTTIN and hangs, a process without a terminal gets an error and says so. Signals that
-/// were ignored when we were started (`nohup`, `&` in a script) would stay ignored across exec; the standard
-/// library resets only the mask and SIGPIPE. Open files of a careless library must not reach the program
-/// either: whoever holds a lock or a pipe by accident is a riddle for everybody else.
+/// is stopped by SIGTTIN and hangs, a process without a terminal gets an error and says so. Signals blocked
+/// or ignored in us (`nohup`, `&` in a script, a thread that waits for them) would stay so across exec; the
+/// standard library resets SIGPIPE only. Open files of a careless library must not reach the program either:
+/// whoever holds a lock or a pipe by accident is a riddle for everybody else.
 fn detach() -> io::Result<()> {
     setsid()?;
     for signal in 1..=64 {
         // SAFETY: no handler is installed; a number that cannot be reset gives an error we do not need.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: sigemptyset initialises the set before it is used, and only this process is concerned.
+    unsafe {
+        let mut none = std::mem::MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
     }
     // SAFETY: only marks descriptors of this process. Not closing them keeps the pipe on which the standard
     // library reports a failed exec. Old kernels refuse, then close-on-exec at opening is all there is.
@@ -219,7 +225,8 @@ fn bury(mut child: Child) {
 }
 
 fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(fd, Interest::READABLE)
+    // SAFETY: the `AsyncFd` owns the descriptor and hands out no way to close or replace it.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(io::Error::from)
 }
 
 /// State, group and session from `/proc/<pid>/stat` (proc_pid_stat(5)). The name in brackets may hold
