@@ -120,7 +120,7 @@ impl Capture {
     }
 
     fn overflowed(&self) -> bool {
-        self.total > self.cap.keep_head as u64 + self.cap.keep_tail as u64
+        self.total > (self.cap.keep_head as u64).saturating_add(self.cap.keep_tail as u64)
     }
 
     /// A full disk must not fail the program: the output in memory is still worth having.
@@ -226,6 +226,12 @@ mod tests {
         assert_eq!(got.text(), "one\n[… 9 bytes left out …]\nree");
         let got = capture(OutputCap { keep_head: 4, keep_tail: 0 }, &[b"one\ntwo\n"]);
         assert_eq!(got.text(), "one\n[… 4 bytes left out …]\n");
+    }
+
+    #[test]
+    fn a_cap_without_limit_keeps_everything() {
+        let got = capture(OutputCap { keep_head: usize::MAX, keep_tail: usize::MAX }, &["한".as_bytes(), b"x"]);
+        assert_eq!((got.text().as_str(), got.truncated), ("한x", false));
     }
 
     #[test]

@@ -6,6 +6,10 @@
 //!
 //! **What never happens**: a program outlives the `run` that started it (finished, timed out, cancelled or
 //! dropped); memory grows with the output; a slow or stuck reader of the progress holds a program up.
+//!
+//! One way out of the tree remains: a process that makes a session of its own (`setsid`, a daemon). It is
+//! not waited for and not killed, and it is reported only while it holds the output. Closing that way takes
+//! a pid namespace.
 
 mod capture;
 mod error;
@@ -102,7 +106,8 @@ pub enum Exit {
     Cancelled,
 }
 
-/// The result of [`run`]. Nothing of the tree is alive any more, except what the kernel cannot kill.
+/// The result of [`run`]. Nothing of the tree is alive any more, except what the kernel cannot kill and what
+/// left the tree (see the crate's documentation).
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How the main process ended.
@@ -112,7 +117,7 @@ pub struct Finished {
     /// From the call of [`run`] to the end, on tokio's clock.
     pub wall: Duration,
     /// True if other processes of the tree were still alive after the main one had ended and the grace was
-    /// over (`server &` in a shell). They have been killed.
+    /// over (`server &` in a shell). They have been killed; or one that left the tree still holds the output.
     pub left_running: bool,
 }
 
@@ -162,9 +167,9 @@ pub async fn run(
     } else {
         pump.drain(spawn.linger, &cancel).await;
     }
-    let survivors = tree.has_members();
-    let killed = pump.until(timeout(KILL_WAIT, tree.kill())).await;
-    pump.rest().await;
+    // Not dead in time counts as left running.
+    let found = pump.until(timeout(KILL_WAIT, tree.kill())).await.unwrap_or(true);
+    let held = pump.rest().await;
 
     let exit = match (tree.reap().map_err(|source| SpawnError::Lost { source })?, cut_short) {
         (_, Some(exit)) => exit,
@@ -173,7 +178,7 @@ pub async fn run(
         (None, None) => Exit::Signal(libc::SIGKILL),
     };
     let output = pump.finish().await;
-    Ok(Finished { exit, output, wall: began.elapsed(), left_running: survivors || killed.is_err() })
+    Ok(Finished { exit, output, wall: began.elapsed(), left_running: found || held })
 }
 
 async fn limit(timeout: Option<Duration>) {

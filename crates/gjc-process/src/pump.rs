@@ -71,6 +71,8 @@ impl Pump {
     /// Pumps until the pipe ends, has been silent for `linger`, has been written to for ten times that, or
     /// nobody wants to wait any longer.
     pub(crate) async fn drain(&mut self, linger: Duration, cancel: &CancellationToken) {
+        // An instant cannot be arbitrarily far away.
+        let linger = linger.min(Duration::from_secs(24 * 3600));
         let mut silent = Instant::now() + linger;
         let end = Instant::now() + linger * 10;
         while self.output.is_some() {
@@ -88,20 +90,22 @@ impl Pump {
     }
 
     /// Takes what is in the pipe without waiting. The pipe is asked directly: the reactor may not have heard
-    /// yet of what a process wrote just before it died.
-    pub(crate) async fn rest(&mut self) {
+    /// yet of what a process wrote just before it died. True if somebody can still write into it.
+    pub(crate) async fn rest(&mut self) -> bool {
         let mut taken = 0;
         while let Some(output) = &self.output
             && taken < PIPE_MAX
         {
             match rustix::io::read(output, &mut self.buf[..]) {
-                Ok(0) | Err(_) => return,
+                Ok(0) => self.output = None,
+                Err(_) => break,
                 Ok(len) => {
                     taken += len;
                     self.take(Moved::Out(len)).await;
                 }
             }
         }
+        self.output.is_some()
     }
 
     pub(crate) async fn finish(mut self) -> Captured {

@@ -98,20 +98,26 @@ impl Tree {
         }
     }
 
-    /// Kills all of the tree and waits until it is dead. In rounds, because a member outside the root's
-    /// group may fork while we look for it.
-    pub(crate) async fn kill(&self) {
+    /// Kills all of the tree and waits until it is dead; true if anything but the root was alive. In rounds,
+    /// because a member outside the root's group may fork while we look for it.
+    pub(crate) async fn kill(&self) -> bool {
+        let mut found = false;
         loop {
-            self.signal(Signal::KILL);
             let left = self.members();
+            let _ = kill_process_group(self.pid, Signal::KILL);
             if left.is_empty() {
                 break;
+            }
+            found = true;
+            for member in &left {
+                let _ = pidfd_send_signal(&member.fd, Signal::KILL);
             }
             for member in left {
                 member.exited().await;
             }
         }
         self.exited().await;
+        found
     }
 
     /// Signals every process of the tree once: the root's group in one go, so that no fork slips through,
@@ -122,11 +128,6 @@ impl Tree {
         for member in outside {
             let _ = pidfd_send_signal(member.fd, signal);
         }
-    }
-
-    /// Whether anything but the root is alive.
-    pub(crate) fn has_members(&self) -> bool {
-        !self.members().is_empty()
     }
 
     /// Takes the root's status and lets its number go. `None` if it has not ended.

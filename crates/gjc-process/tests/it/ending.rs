@@ -107,6 +107,16 @@ async fn a_job_in_a_group_of_its_own_is_still_of_the_tree() {
 }
 
 #[tokio::test]
+async fn who_leaves_the_tree_is_reported_while_it_holds_the_output() {
+    let done = finish(bash("exec 3>&1; pid=$(setsid sh -c 'sleep 999 >&3 2>&3 & echo $!'); echo $pid")).await;
+    let pids = numbers(&done.output.text());
+    let escaped = alive(pids[0]);
+    // SAFETY: plain system call on the process this test started.
+    unsafe { libc::kill(pids[0], libc::SIGKILL) };
+    assert_eq!((done.exit, done.left_running, escaped), (Exit::Code(0), true, true));
+}
+
+#[tokio::test]
 async fn what_a_background_process_writes_within_the_linger_is_kept() {
     let mut spawn = sh("(sleep 0.1; echo late) & echo early");
     spawn.linger = LONG;
