@@ -1,0 +1,9 @@
+//! Real programs, started, timed out, cancelled and dropped.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod child;
+mod ending;
+mod output;
+mod refusal;
+mod scale;
+mod support;
