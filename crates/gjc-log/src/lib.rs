@@ -1,2 +1,31 @@
-//! One session file.
+//! One session file: an append-only tree of JSON lines that survives anything.
+//!
+//! - [`Reader`]: a snapshot of a file, for looking; changes no byte
+//! - [`Writer`]: the one owner of a file; appends, never rewrites
+//! - [`scan`]: from bytes to the skeleton of the tree, without parsing bodies
+//! - [`fs`]: the file system underneath, real or simulated
+//! - [`BlobStore`]: content-addressed bytes beside the sessions
+//!
+//! What never happens here: a session file is mapped into memory; a reader writes; opening parses message bodies; bytes of
+//! a session are changed, other than cutting a torn tail that was saved to `<file>.torn` before.
+//!
+//! Order of a commit (`spec`: blobs → lines → sync): blobs are written and renamed, then the lines that name them; then a
+//! thread of its own syncs blobs, their folder and the session, and moves one number, [`Storage::durable`].
+
 pub mod fs;
+pub mod scan;
+
+mod blobs;
+mod error;
+mod open;
+mod reader;
+mod sync;
+mod tail;
+mod writer;
+
+pub use blobs::BlobStore;
+pub use error::{OpenError, Refused};
+pub use reader::{Loaded, Reader, Tail};
+pub use sync::{Health, Lsn, Storage, durable};
+pub use tail::Repaired;
+pub use writer::{Appended, Batch, Durability, Writer};

@@ -1,0 +1,73 @@
+//! What can go wrong with a session file, as sentences.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a session file cannot be opened. The file is untouched in every case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It is not there.
+    #[error("File not found: {}", .0.display())]
+    NotFound(PathBuf),
+    /// It cannot be read.
+    #[error("{} cannot be opened: {why}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// Its first line is no session header.
+    #[error("{} is no session file: {why}; it was left as it is", .path.display())]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+        /// What stands there instead.
+        why: String,
+    },
+    /// A version that this program does not read.
+    #[error("{} has session version {version}, and this gjc reads versions 3 to {max}; it was left as it is", .path.display(), max = gjc_entry::header::MAX_VERSION)]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Somebody else has it open.
+    #[error("session is open in another process{}", .pid.map_or(String::new(), |pid| format!(" (pid {pid})")))]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// Who, where known.
+        pid: Option<u32>,
+    },
+}
+
+impl OpenError {
+    /// The way out, where there is one.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotFound(_) => Some("gjc sessions list shows the sessions that there are"),
+            Self::Locked { .. } => Some("close it there, or look at it with: gjc sessions show <id>"),
+            Self::Version { .. } => Some("the program that wrote it reads it; a newer gjc may too"),
+            _ => None,
+        }
+    }
+}
+
+/// Why an append was refused. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The named parent is not in the session.
+    #[error("the entry {0} is not in this session")]
+    NoSuchParent(gjc_entry::EntryId),
+    /// A line over 4 GiB.
+    #[error("an entry of {0} bytes is more than a session file can hold")]
+    TooLong(usize),
+    /// The session was closed.
+    #[error("the session is closed")]
+    Closed,
+}

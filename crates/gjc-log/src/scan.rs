@@ -1,0 +1,360 @@
+//! From bytes to the skeleton, without parsing bodies.
+//!
+//! A line is judged by its frame: no NUL, UTF-8, `{…}`, and the top-level keys of an entry. The scan leaves a line as soon
+//! as it has them; a second `"parentId":` outside of strings (quotes inside strings are escaped, so the bytes cannot occur
+//! there) makes it look closer, because two records may be glued together.
+
+use crate::fs::FsFile;
+use gjc_entry::tree::{NewNode, Pushed};
+use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Skeleton};
+use memchr::memmem;
+use std::io;
+use std::sync::LazyLock;
+
+/// What a scan has found so far.
+#[derive(Debug, Default)]
+pub struct Scanned {
+    /// The header, once its line was seen.
+    pub header: Option<Header>,
+    /// Why the first line is none.
+    pub no_header: Option<String>,
+    /// The tree.
+    pub skeleton: Skeleton,
+    /// What is not as it should be.
+    pub damage: Vec<Damage>,
+    /// Up to where lines are complete: one past the last line feed.
+    pub covered: u64,
+    lines: u64,
+}
+
+/// The frame of an entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// What it is.
+    pub kind: Kind,
+    /// Its id.
+    pub id: EntryId,
+    /// Its parent.
+    pub parent: Option<EntryId>,
+    /// The label on the line.
+    pub label: Option<Label>,
+}
+
+const BUFFER: usize = 256 * 1024;
+static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"parentId\":"));
+static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
+
+impl Scanned {
+    /// Reads complete lines from `covered` to `len`, through one reused buffer that grows only for a longer line.
+    ///
+    /// # Errors
+    /// When the file cannot be read; what was scanned before stays.
+    pub fn scan<F: FsFile>(&mut self, file: &F, len: u64) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER.min(usize::try_from(len.saturating_sub(self.covered)).unwrap_or(BUFFER)).max(1)];
+        let mut filled = 0;
+        let mut read_to = self.covered;
+        while read_to < len {
+            if filled == buffer.len() {
+                buffer.resize(buffer.len() * 2, 0);
+            }
+            let room = (buffer.len() - filled).min(usize::try_from(len - read_to).unwrap_or(usize::MAX));
+            let got = file.read_at(&mut buffer[filled..filled + room], read_to)?;
+            if got == 0 {
+                break;
+            }
+            let searched = filled;
+            filled += got;
+            read_to += got as u64;
+            // Only the new bytes can hold the next line feed.
+            let Some(last) = memchr::memrchr(b'\n', &buffer[searched..filled]) else { continue };
+            let complete = searched + last + 1;
+            let mut start = 0;
+            for end in memchr::memchr_iter(b'\n', &buffer[..complete]) {
+                let at = self.covered;
+                self.covered += (end + 1 - start) as u64;
+                self.line(&buffer[start..end], at);
+                start = end + 1;
+            }
+            buffer.copy_within(complete..filled, 0);
+            filled -= complete;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], off: u64) {
+        let number = self.lines;
+        self.lines += 1;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        if self.header.is_none() && number < 2 {
+            return self.header_line(line, number, off);
+        }
+        match frame(line) {
+            Ok(frame) if !doubtful(line) => self.node(frame, off, line.len()),
+            Ok(frame) if is_json(line) => self.node(frame, off, line.len()),
+            Ok(_) => self.glued(line, off, DamageKind::Frame("two records stand on one line".into())),
+            Err(kind) => self.glued(line, off, kind),
+        }
+    }
+
+    fn header_line(&mut self, line: &[u8], number: u64, off: u64) {
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => text,
+            Err(_) => return self.no_header = Some("the first line is not UTF-8".into()),
+        };
+        match Header::parse(text.trim_end()) {
+            Ok(header) => {
+                self.header = Some(header);
+                self.no_header = None;
+            }
+            // Newer programs of the family put a fixed title slot before the header.
+            Err(_) if number == 0 && text.starts_with("{\"type\":\"title\"") => {}
+            Err(error) => {
+                self.no_header = Some(error.to_string());
+                self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(error.to_string()) });
+            }
+        }
+    }
+
+    /// A damaged line may hold whole records behind a cut one: each later record start is tried again.
+    fn glued(&mut self, line: &[u8], off: u64, kind: DamageKind) {
+        let mut from = 1;
+        while let Some(found) = line.get(from..).and_then(|rest| RECORD_START.find(rest)) {
+            let start = from + found;
+            let rest = line[start..].trim_ascii_end();
+            // Trailing NULs are a hole that a power cut left behind a whole record.
+            let rest = &rest[..rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
+            if let Ok(frame) = frame(rest)
+                && is_json(rest)
+            {
+                self.damage.push(Damage { at: place(off, start), kind: DamageKind::Glued });
+                return self.node(frame, off + start as u64, rest.len());
+            }
+            from = start + 1;
+        }
+        self.damage.push(Damage { at: place(off, line.len()), kind });
+    }
+
+    fn node(&mut self, frame: Frame, off: u64, len: usize) {
+        let at = place(off, len);
+        let Frame { kind, id, parent, label } = frame;
+        let pushed = self.skeleton.push(NewNode { at, kind, id: id.clone(), parent: parent.clone(), label });
+        match (pushed, parent) {
+            (Pushed::Repeated(_), _) => self.damage.push(Damage { at, kind: DamageKind::Repeated(id) }),
+            (Pushed::Orphan(_), Some(parent)) => self.damage.push(Damage { at, kind: DamageKind::Orphan(parent) }),
+            _ => {}
+        }
+    }
+}
+
+fn place(off: u64, len: usize) -> At {
+    At { off, len: u32::try_from(len).unwrap_or(u32::MAX) }
+}
+
+fn doubtful(line: &[u8]) -> bool {
+    let mut keys = PARENT_KEY.find_iter(line);
+    keys.next();
+    keys.next().is_some()
+}
+
+/// Whether bytes are one JSON value.
+#[must_use]
+pub fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+/// Reads the frame of a line (without its line feed).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
+    if memchr::memchr(0, line).is_some() {
+        return Err(DamageKind::Nul);
+    }
+    if simdutf8::basic::from_utf8(line).is_err() {
+        return Err(DamageKind::Utf8);
+    }
+    let line = line.trim_ascii();
+    let wrong = |why: &str| DamageKind::Frame(why.into());
+    if line.first() != Some(&b'{') || line.last() != Some(&b'}') {
+        return Err(wrong("it is no {…}"));
+    }
+    let mut keys = Keys { bytes: line, at: 1 };
+    let (mut kind, mut id, mut parent, mut label, mut custom) = (None, None, None, None, None);
+    while let Some((key, value)) = keys.next().map_err(|()| wrong("its keys cannot be told apart"))? {
+        match key {
+            b"\"type\"" => kind = Some(text(value).ok_or_else(|| wrong("its type is no text"))?),
+            b"\"id\"" => id = Some(text(value).ok_or_else(|| wrong("its id is no text"))?),
+            b"\"parentId\"" if value == b"null" => parent = Some(None),
+            b"\"parentId\"" => parent = Some(Some(text(value).ok_or_else(|| wrong("its parent is no text"))?)),
+            b"\"gjcLabel\"" => label = Some(std::str::from_utf8(value).map_or(Label::CORRUPT, Label::from_json)),
+            b"\"customType\"" => custom = text(value),
+            _ => {}
+        }
+        // gjc writes its label right behind the parent, so one more key decides.
+        let framed = kind.is_some() && id.is_some() && parent.is_some();
+        if framed && (label.is_some() || key != b"\"parentId\"") && (custom.is_some() || kind.as_deref() != Some("custom")) {
+            break;
+        }
+    }
+    match (kind, id) {
+        (Some(kind), Some(id)) => Ok(Frame {
+            kind: Kind::of(&kind, custom.as_deref()),
+            id: EntryId::new(&id),
+            parent: parent.flatten().map(|id| EntryId::new(&id)),
+            label,
+        }),
+        (None, _) => Err(wrong("it has no type")),
+        (_, None) => Err(wrong("it has no id")),
+    }
+}
+
+/// A JSON string as text; the common case has no escapes.
+fn text(raw: &[u8]) -> Option<String> {
+    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', inner).is_none() {
+        return std::str::from_utf8(inner).ok().map(Into::into);
+    }
+    serde_json::from_slice(raw).ok()
+}
+
+/// Walks the top-level keys of an object; the value of each is skipped, not parsed.
+struct Keys<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Keys<'a> {
+    /// The next raw key (with quotes) and raw value; `None` at the closing brace.
+    fn next(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>, ()> {
+        self.blank();
+        if self.peek() == Some(b',') {
+            self.at += 1;
+            self.blank();
+        }
+        if self.peek() == Some(b'}') {
+            return Ok(None);
+        }
+        let key_from = self.at;
+        self.string()?;
+        let key = &self.bytes[key_from..self.at];
+        self.blank();
+        if self.peek() != Some(b':') {
+            return Err(());
+        }
+        self.at += 1;
+        self.blank();
+        let value_from = self.at;
+        match self.peek().ok_or(())? {
+            b'"' => self.string()?,
+            b'{' | b'[' => self.nested()?,
+            _ => {
+                let rest = &self.bytes[self.at..];
+                let end = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t')).ok_or(())?;
+                if end == 0 {
+                    return Err(());
+                }
+                self.at += end;
+            }
+        }
+        let value = &self.bytes[value_from..self.at];
+        self.blank();
+        match self.peek() {
+            Some(b',' | b'}') => Ok(Some((key, value))),
+            _ => Err(()),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn blank(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Result<(), ()> {
+        if self.peek() != Some(b'"') {
+            return Err(());
+        }
+        self.at += 1;
+        loop {
+            let rest = self.bytes.get(self.at..).ok_or(())?;
+            let found = memchr::memchr2(b'"', b'\\', rest).ok_or(())?;
+            self.at += found + 1;
+            if rest[found] == b'"' {
+                return Ok(());
+            }
+            self.at += 1;
+        }
+    }
+
+    fn nested(&mut self) -> Result<(), ()> {
+        let mut depth = 0usize;
+        loop {
+            match self.peek().ok_or(())? {
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(text: &str) -> EntryId {
+        EntryId::new(text)
+    }
+
+    #[test]
+    fn frames_are_found_in_any_order_of_keys() {
+        let label = Label { level: gjc_entry::Level::Internal, trusted: false };
+        for line in [
+            r#"{"type":"custom","id":"0000000a","parentId":"0000000b","gjcLabel":{"l":"INTERNAL","t":false},"customType":"gjc.leaf"}"#,
+            r#"{"customType":"gjc.leaf","type":"custom","gjcLabel":{"l":"INTERNAL","t":false},"data":{"type":"x","id":"y"},"id":"0000000a", "parentId" : "0000000b" }"#,
+            r#"{"data":[1,"]}\"",{"a":"}{"}],"customType":"gjc.leaf","gjcLabel":{"l":"INTERNAL","t":false},"id":"0000000\u0061","parentId":"0000000b","type":"custom"}"#,
+        ] {
+            let found = frame(line.as_bytes()).unwrap();
+            assert_eq!((found.kind, found.id, found.parent), (Kind::OwnLeaf, short("0000000a"), Some(short("0000000b"))), "{line}");
+            assert_eq!(found.label, Some(label), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_none_is_named() {
+        for (line, kind) in [
+            (&b"{\"type\":\"message\",\"id\":\"a\",\"parentId\":nu"[..], "it is no {…}"),
+            (b"[1]", "it is no {…}"),
+            (b"{\"id\":\"a\",\"parentId\":null}", "it has no type"),
+            (b"{\"type\":\"a\",\"parentId\":null}", "it has no id"),
+            (b"{\"type\":3,\"id\":\"a\"}", "its type is no text"),
+            (b"{\"type\":\"a\" \"id\":\"a\"}", "its keys cannot be told apart"),
+        ] {
+            assert_eq!(frame(line), Err(DamageKind::Frame(kind.into())), "{}", String::from_utf8_lossy(line));
+        }
+        assert_eq!(frame(b"{\"type\":\"a\",\"id\":\"\xED\x95\"}"), Err(DamageKind::Utf8));
+        assert_eq!(frame(b"{\"type\":\"a\",\"id\":\"\0\"}"), Err(DamageKind::Nul));
+    }
+
+    #[test]
+    fn no_cut_of_a_line_panics_or_invents() {
+        let line = r#"{"type":"message","id":"0000000a","parentId":"0000000b","gjcLabel":{"l":"PUBLIC","t":false},"message":{"role":"user","content":"한글 \" \\"}}"#;
+        for end in 0..line.len() {
+            assert!(frame(&line.as_bytes()[..end]).is_err() || end == line.len() - 1, "{end}");
+        }
+    }
+}
