@@ -438,9 +438,7 @@ impl FileNode {
         match self.dirty.as_ref().and_then(|dirty| dirty.ops.last()) {
             None => 0,
             Some(FileOp::Truncate { .. }) => self.newest_states().start,
-            Some(FileOp::Append { from, to, .. }) => {
-                self.newest_states().start + (to - from - 1) * self.doubt_states()
-            }
+            Some(FileOp::Append { from, to, .. }) => self.newest_states().start + (to - from - 1) * self.doubt_states(),
         }
     }
 
