@@ -10,7 +10,7 @@ mod os;
 #[cfg(feature = "testing")]
 pub mod sim;
 
-pub use os::OsFs;
+pub use os::{OsFile, OsFs};
 
 /// How a file is opened. The log knows no other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

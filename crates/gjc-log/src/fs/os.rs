@@ -1,4 +1,196 @@
 //! The real file system.
+
+// These are the calls that the lint keeps out of everything else: this is the one place that makes them.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::{Fs, FsFile, Held, Open, Stat};
+
 /// The real file system, through the standard library and `rustix`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsFs;
+
+impl Fs for OsFs {
+    type File = OsFile;
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<OsFile> {
+        let mut options = OpenOptions::new();
+        // The standard library adds O_CLOEXEC.
+        options.read(true);
+        match how {
+            Open::Read => {}
+            Open::Append => drop(options.append(true)),
+            Open::CreateNew => drop(options.append(true).create_new(true).mode(0o600)),
+        }
+        retry(|| options.open(path)).map(OsFile)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match retry(|| Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)) {
+            Err(error) if unsupported(&error) => link_new(from, to),
+            done => done,
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        retry(|| fs::rename(from, to))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = retry(|| OpenOptions::new().read(true).custom_flags(O_DIRECTORY).open(dir))?;
+        retry(|| dir.sync_all())
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        retry(|| fs::metadata(path)).map(|found| stat_of(&found))
+    }
+
+    fn mkdir(&self, dir: &Path) -> io::Result<()> {
+        retry(|| DirBuilder::new().mode(0o700).create(dir))
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        retry(|| fs::remove_file(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let names = retry(|| fs::read_dir(dir))?.map(|entry| entry.map(|entry| entry.path()));
+        let mut names = names.collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// An open file of the real file system.
+#[derive(Debug)]
+pub struct OsFile(File);
+
+impl FsFile for OsFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        retry(|| io::Write::write(&mut &self.0, bytes))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset.saturating_add(u64::try_from(done).unwrap_or(u64::MAX));
+            match retry(|| self.0.read_at(&mut buf[done..], at))? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        retry(|| self.0.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // Interrupted does not mean done: asking again is right, and an error it reported is reported once only.
+        retry(|| self.0.sync_data())
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        retry(|| self.0.metadata()).map(|found| stat_of(&found))
+    }
+
+    fn try_lock(&self) -> io::Result<Held> {
+        loop {
+            match self.0.try_lock() {
+                Ok(()) => return Ok(Held::Ours),
+                Err(TryLockError::WouldBlock) => return Ok(Held::Other),
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// `rustix` knows the number for each architecture; the standard library takes it as `i32`.
+const O_DIRECTORY: i32 = rustix::fs::OFlags::DIRECTORY.bits().cast_signed();
+
+/// A hard link never replaces either; between the two calls the file has both names.
+fn link_new(from: &Path, to: &Path) -> io::Result<()> {
+    retry(|| fs::hard_link(from, to))?;
+    retry(|| fs::remove_file(from))
+}
+
+/// An old kernel says `ENOSYS`; a file system without the flag says `EINVAL` (so does renaming a directory into
+/// itself, which the link then refuses).
+fn unsupported(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::INVAL | Errno::NOSYS))
+}
+
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn stat_of(found: &fs::Metadata) -> Stat {
+    Stat {
+        dev: found.dev(),
+        inode: found.ino(),
+        len: found.len(),
+        mtime_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
+        is_dir: found.is_dir(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn without_renameat2_a_link_does_not_replace_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("쓰는 중"), dir.path().join("세션"));
+        fs::write(&from, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        assert_eq!(link_new(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&from).unwrap(), fs::read(&to).unwrap()), (b"new".to_vec(), b"old".to_vec()));
+        fs::remove_file(&to).unwrap();
+        link_new(&from, &to).unwrap();
+        assert_eq!(OsFs.list(dir.path()).unwrap(), [to]);
+    }
+
+    #[test]
+    fn only_a_missing_flag_falls_back() {
+        assert!(unsupported(&Errno::INVAL.into()) && unsupported(&Errno::NOSYS.into()));
+        assert!(!unsupported(&Errno::EXIST.into()) && !unsupported(&Errno::NOENT.into()));
+    }
+
+    #[test]
+    fn interrupted_calls_are_made_again() {
+        let mut left = 3;
+        let done = retry(|| {
+            left -= 1;
+            if left > 0 { Err(Errno::INTR.into()) } else { Ok(left) }
+        });
+        assert_eq!(done.unwrap(), 0);
+    }
+
+    #[test]
+    fn modes_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (sub, file) = (dir.path().join("d"), dir.path().join("d/f"));
+        OsFs.mkdir(&sub).unwrap();
+        OsFs.open(&file, Open::CreateNew).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&sub), mode(&file)), (0o700, 0o600));
+    }
+}

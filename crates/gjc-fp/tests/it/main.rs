@@ -1,0 +1,7 @@
+//! Tests of the failpoints, with the feature and without: `cargo nextest run -p gjc-fp [--features failpoints]`.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[cfg(feature = "failpoints")]
+mod armed;
+#[cfg(not(feature = "failpoints"))]
+mod empty;

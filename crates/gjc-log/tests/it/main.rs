@@ -1,0 +1,4 @@
+//! Tests of the log.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod fs_suite;
