@@ -7,6 +7,7 @@
 //! | [`harness`] | a built binary run in a home of its own, with a time limit that cannot hang a test |
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
+//! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
 //! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
@@ -23,6 +24,7 @@ pub mod anthropic;
 pub mod git;
 pub mod grown;
 pub mod harness;
+pub mod material;
 pub mod pi;
 pub mod stub;
 mod sys;

@@ -52,8 +52,8 @@ impl Output {
     }
 
     /// Gives itself when the code was 0; fails the test with both outputs otherwise.
-    #[must_use]
     #[track_caller]
+    #[allow(clippy::must_use_candidate, clippy::return_self_not_must_use, reason = "often called for its check alone")]
     pub fn ok(self) -> Self {
         assert!(self.status.success(), "the run failed: {self}");
         self

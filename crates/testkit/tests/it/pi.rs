@@ -1,21 +1,13 @@
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
-
-/// Material beside the project that a machine may lack.
-const FIXTURES: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures/sessions/pi-0.73.1/by-session-manager");
+use testkit::material;
 
 #[test]
 fn pi_reads_a_fixture_as_it_did_when_the_fixture_was_made() {
-    let dir = Path::new(FIXTURES);
+    let Some(dir) = material::path("fixtures/sessions/pi-0.73.1/by-session-manager") else { return };
     let name = "pi.prompt-cache-replay-session.v1.after-open";
     let file = dir.join(format!("{name}.jsonl"));
-    if !file.is_file() {
-        eprintln!("left out: no fixtures at {FIXTURES}");
-        return;
-    }
     let Some(got) = testkit::pi::read(&file) else { return };
     let want: Value = serde_json::from_slice(&fs::read(dir.join(format!("{name}.context.json"))).unwrap()).unwrap();
     let messages = got["messages"].as_array().unwrap();
