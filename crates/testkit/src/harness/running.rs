@@ -25,8 +25,9 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// All of stderr.
     pub stderr: Vec<u8>,
-    /// Peak resident memory in bytes. The kernel counts from the fork, so a value near the test process's own size may be
-    /// the test's and not the child's.
+    /// Peak resident memory in bytes: never less than the child's own, but the kernel carries the test process's peak at
+    /// the start over into the child's count. "At most N" holds if it passes; it may only fail wrongly in a test process
+    /// that is itself larger than N.
     pub max_rss: u64,
     /// From the start to the end of the process.
     pub wall: Duration,

@@ -131,7 +131,8 @@ impl Stub {
         self.server.shared.requests()
     }
 
-    /// Waits until `n` requests have been read whole, and gives all that arrived. Fails the test after `limit`.
+    /// Waits until `n` requests have been read whole, and gives all that arrived. Fails the test after `limit`. It blocks,
+    /// see [`Stub::wait_for_hang_up`].
     #[track_caller]
     pub fn wait_for_requests(&self, n: usize, limit: Duration) -> Vec<Recorded> {
         let shared = &self.server.shared;
@@ -144,6 +145,9 @@ impl Stub {
 
     /// Waits until the client has hung up in the middle of the reply to request `n` (from 0). Fails the test after `limit`.
     /// A client that closes only its sending side counts as gone.
+    ///
+    /// It blocks: an async client on a single-threaded runtime closes its connection only while the runtime runs, so such
+    /// a test waits through `spawn_blocking`.
     #[track_caller]
     pub fn wait_for_hang_up(&self, n: usize, limit: Duration) {
         let shared = &self.server.shared;
