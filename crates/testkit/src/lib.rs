@@ -1,1 +1,32 @@
 //! Test tools: stub model server, process harness, hermetic git, virtual clock, session builders.
+//!
+//! | module | what a test gets from it |
+//! |---|---|
+//! | [`stub`] | an HTTP server on loopback whose every byte, pause and cut is scripted |
+//! | [`anthropic`] | answers in the event grammar of the Messages API, for the stub or for a parser alone |
+//! | [`harness`] | a built binary run in a home of its own, with a time limit that cannot hang a test |
+//! | [`grown`] | the watch that fails a test when a session file did anything but grow |
+//! | [`git`] | repositories that no setting of this machine reaches |
+//! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
+//! | [`pi`] | what pi's own `SessionManager` makes of a session file |
+//!
+//! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
+//! a test may do (start programs, read the environment, print) is allowed in this crate alone.
+#![allow(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test tool fails the test by panicking, starts programs and reads the environment"
+)]
+
+pub mod anthropic;
+pub mod git;
+pub mod grown;
+pub mod harness;
+pub mod material;
+pub mod pi;
+pub mod stub;
+mod sys;
+
+pub use sys::StopSignals;

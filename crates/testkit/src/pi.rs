@@ -1,0 +1,55 @@
+//! What pi's own `SessionManager` reads from a session file: the judge of our pi-compatible bytes.
+//!
+//! The package `@mariozechner/pi-coding-agent` is not part of this project. Install it anywhere
+//! (`npm install --prefix DIR @mariozechner/pi-coding-agent@0.73.1 --ignore-scripts`) and name its folder
+//! (`DIR/node_modules/@mariozechner/pi-coding-agent`) in `GJC_PI_MODULE`. Without it these tests are left out aloud; under
+//! `GJC_CI=1` they fail, so that a build machine cannot lose them silently.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
+
+/// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel}`, where `messages`
+/// is pi's context of the leaf and `entries` counts the lines without the header. `None` (and a line on stderr) when pi is
+/// not here. Fails the test when pi cannot read the file.
+#[must_use]
+#[track_caller]
+pub fn read(file: &Path) -> Option<Value> {
+    let module = module()?;
+    let scratch = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = Command::new("node")
+        .arg(SCRIPT)
+        .arg(&module)
+        .arg(file)
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|p| ("PATH", p)))
+        // pi looks for its settings at home; it must find none.
+        .env("HOME", scratch.path())
+        .env("TMPDIR", scratch.path())
+        .stdin(Stdio::null())
+        .output();
+    let out =
+        out.unwrap_or_else(|e| panic!("node could not be started for pi ({e}); GJC_PI_MODULE needs node 20 or later"));
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "pi could not read {}:\n{said}", file.display());
+    match serde_json::from_slice(&out.stdout) {
+        Ok(value) => Some(value),
+        Err(e) => panic!("pi's answer about {} is not JSON ({e}):\n{said}", file.display()),
+    }
+}
+
+/// The folder of pi's package, if this machine names one.
+fn module() -> Option<PathBuf> {
+    match std::env::var_os("GJC_PI_MODULE").map(PathBuf::from) {
+        Some(dir) if dir.join("dist/index.js").is_file() => return Some(dir),
+        Some(dir) => panic!("GJC_PI_MODULE names {}, where there is no dist/index.js of pi", dir.display()),
+        None => {}
+    }
+    let ci = std::env::var("GJC_CI").is_ok_and(|v| v == "1");
+    assert!(!ci, "GJC_CI=1, but GJC_PI_MODULE is not set: the comparison with pi may not be left out here");
+    eprintln!("left out: comparison with pi's SessionManager (GJC_PI_MODULE names no package folder)");
+    None
+}
