@@ -55,14 +55,14 @@ impl<F: Fs> Reader<F> {
         let mut scanned = Scanned::default();
         scanned.scan(&file, len).map_err(failed)?;
         let tail = if scanned.covered == len { Tail::Clean } else { Tail::Growing { at: scanned.covered } };
-        let header = header_of(path, &mut scanned)?;
+        let header = header_of(path, &scanned)?;
         let value = Self { file, path: path.into(), header, skeleton: scanned.skeleton };
         Ok(Loaded { value, damage: scanned.damage, tail })
     }
 
     /// The file.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub fn file_path(&self) -> &Path {
         &self.path
     }
 
@@ -80,11 +80,11 @@ impl<F: Fs> Reader<F> {
 }
 
 /// The header of a scanned file, if this program reads its version.
-pub(crate) fn header_of(path: &Path, scanned: &mut Scanned) -> Result<Header, OpenError> {
+pub(crate) fn header_of(path: &Path, scanned: &Scanned) -> Result<Header, OpenError> {
     let path = || path.to_path_buf();
-    let header = scanned.header.take().ok_or_else(|| OpenError::NoHeader {
+    let header = scanned.header.clone().ok_or_else(|| OpenError::NoHeader {
         path: path(),
-        why: scanned.no_header.take().unwrap_or_else(|| "it has no complete line".into()),
+        why: scanned.no_header.clone().unwrap_or_else(|| "it has no complete line".into()),
     })?;
     if (gjc_entry::header::VERSION..=gjc_entry::header::MAX_VERSION).contains(&header.version) {
         Ok(header)

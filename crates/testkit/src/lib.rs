@@ -7,6 +7,8 @@
 //! | [`harness`] | a built binary run in a home of its own, with a time limit that cannot hang a test |
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
+//! | [`clock`], [`ids`] | time and ids that do what the test says |
+//! | [`session`] | entries in one line each |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
@@ -21,12 +23,17 @@
 )]
 
 pub mod anthropic;
+pub mod clock;
 pub mod git;
 pub mod grown;
 pub mod harness;
+pub mod ids;
 pub mod material;
 pub mod pi;
+pub mod session;
 pub mod stub;
 mod sys;
 
+pub use clock::VirtualClock;
+pub use ids::SeededIds;
 pub use sys::StopSignals;

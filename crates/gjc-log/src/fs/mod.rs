@@ -140,6 +140,11 @@ pub trait FsFile: Send + Sync + 'static {
     /// # Errors
     /// `Unsupported` (or the system's error) where the file system refuses locking.
     fn try_lock(&self) -> io::Result<Held>;
+
+    /// The process that holds the lock, where the system tells. For the sentence only.
+    fn lock_holder(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Makes `dir` and every missing parent, and makes each new name durable in its parent.

@@ -112,6 +112,19 @@ impl FsFile for OsFile {
             }
         }
     }
+
+    fn lock_holder(&self) -> Option<u32> {
+        use std::os::unix::fs::MetadataExt;
+        let inode = self.0.metadata().ok()?.ino();
+        // `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`; see proc_locks(5).
+        let table = std::fs::read_to_string("/proc/locks").ok()?;
+        table.lines().find_map(|line| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            let (kind, pid, place) = (fields.next()?, fields.nth(2)?, fields.next()?);
+            let found = kind == "FLOCK" && place.rsplit(':').next()?.parse() == Ok(inode);
+            found.then(|| pid.parse().ok()).flatten()
+        })
+    }
 }
 
 /// `rustix` knows the number for each architecture; the standard library takes it as `i32`.

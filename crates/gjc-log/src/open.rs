@@ -1,0 +1,142 @@
+//! Opening a session for writing: create under a temporary name, or lock, repair and index what is there.
+
+use crate::blobs::BlobStore;
+use crate::error::OpenError;
+use crate::fs::{Fs, FsFile, Held, Open, Stat};
+use crate::reader::{Loaded, Tail, header_of};
+use crate::scan::Scanned;
+use crate::sync::Publish;
+use crate::tail::{Repaired, repair};
+use crate::writer::{Durability, Place, World, Writer};
+use gjc_entry::{Clock, Ids};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the lock is tried for: a child between fork and exec still holds its parent's.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_STEP: Duration = Duration::from_millis(20);
+
+impl<F: Fs> Writer<F> {
+    /// Opens an existing session for writing: takes the lock, repairs the tail, indexes the file.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the file is then untouched.
+    pub fn open(
+        fs: Arc<F>,
+        path: &Path,
+        blobs: Arc<BlobStore<F>>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        durability: Durability,
+    ) -> Result<(Loaded<Self>, Repaired), OpenError> {
+        let failed = |why: io::Error| match why.kind() {
+            io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
+            _ => OpenError::Io { path: path.into(), why },
+        };
+        let file = fs.open(path, Open::Append).map_err(failed)?;
+        match file.try_lock() {
+            Ok(Held::Ours) => {}
+            Ok(Held::Other) => return Err(OpenError::Locked { path: path.into(), pid: file.lock_holder() }),
+            Err(why) => return Err(failed(why)),
+        }
+        // Between opening and locking the name may have come to lead to another file.
+        let (ours, named) = (file.stat().map_err(failed)?, fs.stat(path).map_err(failed)?);
+        if (ours.dev, ours.inode) != (named.dev, named.inode) {
+            return Err(failed(io::Error::other("it was replaced while it was being opened; try again")));
+        }
+        // Refuse before anything is repaired: a file that we cannot read is not ours to mend.
+        let mut scanned = Scanned::default();
+        scanned.scan(&file, ours.len).map_err(failed)?;
+        let header = header_of(path, &scanned)?;
+        gjc_fp::fp!("log.open.locked");
+        let repaired = repair(&*fs, &file, path, clock.wall()).map_err(failed)?;
+        let stat = file.stat().map_err(failed)?;
+        scanned.scan(&file, stat.len).map_err(failed)?;
+        // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
+        let place = Place::Disk { path: path.into(), file: Arc::new(file), stat };
+        let value = Self::begin(fs, World { clock, ids }, header, scanned.skeleton, place, blobs, durability);
+        Ok((Loaded { value, damage: scanned.damage, tail: Tail::Clean }, repaired))
+    }
+
+    /// As [`Writer::open`], trying for half a second while another process holds the lock.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_patiently(
+        fs: Arc<F>,
+        path: &Path,
+        blobs: Arc<BlobStore<F>>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        durability: Durability,
+    ) -> Result<(Loaded<Self>, Repaired), OpenError> {
+        let began = clock.mono();
+        loop {
+            let again = (Arc::clone(&fs), Arc::clone(&blobs), Arc::clone(&clock), Arc::clone(&ids));
+            match Self::open(again.0, path, again.1, again.2, again.3, durability) {
+                Err(OpenError::Locked { .. }) if clock.mono().duration_since(began) < LOCK_PATIENCE => {
+                    clock.sleep(LOCK_STEP).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// The first write: folders, a locked file under a temporary name. The sync thread gives it its name once its content
+    /// is durable, so that a session file is never seen without its header.
+    pub(crate) fn stage(&self, path: &Path) -> io::Result<(Arc<F::File>, Stat)> {
+        let fs = self.fs();
+        let bucket = path.parent().ok_or_else(|| io::Error::other("a session file needs a folder"))?;
+        let mut new_dirs = make_dirs(&**fs, bucket)?;
+        if let Some(dir) = self.blobs().dir() {
+            new_dirs.extend(make_dirs(&**fs, dir)?);
+        }
+        if fs.stat(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists already", path.display())));
+        }
+        let temporary = temporary_name(path);
+        let file = match fs.open(&temporary, Open::CreateNew) {
+            // Ours from an attempt that failed half-way: session ids are unique.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs.unlink(&temporary)?;
+                fs.open(&temporary, Open::CreateNew)?
+            }
+            opened => opened?,
+        };
+        gjc_fp::fp!("log.create.opened");
+        if file.try_lock()? != Held::Ours {
+            return Err(io::Error::other("the new session file is locked by another process"));
+        }
+        let (file, stat) = (Arc::new(file), fs.stat(&temporary)?);
+        self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() }, new_dirs);
+        Ok((file, stat))
+    }
+}
+
+/// `.<name>.tmp`.
+fn temporary_name(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.tmp"))
+}
+
+/// Makes a folder and its parents; gives back the folders that hold new names, to be synced.
+fn make_dirs<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs.stat(dir) {
+        Ok(stat) if stat.is_dir => return Ok(Vec::new()),
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", dir.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut new = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => make_dirs(fs, parent)?,
+        _ => Vec::new(),
+    };
+    match fs.mkdir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    new.extend(dir.parent().map(Path::to_path_buf));
+    Ok(new)
+}

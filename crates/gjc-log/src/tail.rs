@@ -1,0 +1,114 @@
+//! What a dead writer left at the end of a file. Only the holder of the lock repairs it.
+
+use crate::fs::{Fs, FsFile, Open};
+use crate::scan;
+use gjc_entry::Timestamp;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was done to the end of a file when it was opened for writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repaired {
+    /// Nothing: it ended with a line feed.
+    Nothing,
+    /// The last record was whole and got its line feed.
+    Completed,
+    /// Bytes that are no record were saved beside the session and cut off.
+    Cut {
+        /// How many.
+        bytes: u64,
+        /// Where they are kept.
+        saved: PathBuf,
+    },
+}
+
+/// Brings the file to an end after a line feed.
+///
+/// Bytes after the last line feed that are a whole record get their line feed. Anything else (and trailing NULs, which a
+/// power cut leaves) is first appended to `<file>.torn` with its offset and the time, synced, and only then cut: nothing
+/// that a person might want to look at is ever lost.
+pub(crate) fn repair<F: Fs>(fs: &F, file: &F::File, path: &Path, now: Timestamp) -> io::Result<Repaired> {
+    let len = file.stat()?.len;
+    let tail = read_tail(file, len)?;
+    let start = len - tail.len() as u64;
+    if tail.is_empty() {
+        return Ok(Repaired::Nothing);
+    }
+    if start == 0 {
+        // No complete line at all: the header itself is torn. The opener refuses such a file, so leave it as it is.
+        return Ok(Repaired::Nothing);
+    }
+    if scan::frame(&tail).is_ok() && scan::is_json(&tail) {
+        append_all(file, b"\n", len)?;
+        gjc_fp::fp!("log.torn.completed");
+        return Ok(Repaired::Completed);
+    }
+    let saved = torn_name(path);
+    let torn = match fs.open(&saved, Open::CreateNew) {
+        Ok(torn) => torn,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs.open(&saved, Open::Append)?,
+        Err(error) => return Err(error),
+    };
+    let mut record = format!("# {} bytes from byte {start}, cut at {now}\n", tail.len()).into_bytes();
+    record.extend_from_slice(&tail);
+    record.push(b'\n');
+    append_all(&torn, &record, torn.stat()?.len)?;
+    torn.sync_data()?;
+    if let Some(dir) = saved.parent() {
+        fs.sync_dir(dir)?;
+    }
+    gjc_fp::fp!("log.torn.saved");
+    file.truncate(start)?;
+    gjc_fp::fp!("log.torn.cut");
+    Ok(Repaired::Cut { bytes: tail.len() as u64, saved })
+}
+
+/// `<file>.torn`.
+fn torn_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".torn");
+    name.into()
+}
+
+/// The bytes after the last line feed, read backwards in growing steps.
+fn read_tail<F: FsFile>(file: &F, len: u64) -> io::Result<Vec<u8>> {
+    let mut step = 64 * 1024;
+    loop {
+        let from = len.saturating_sub(step);
+        let mut bytes = vec![0; usize::try_from(len - from).map_err(io::Error::other)?];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], from + filled as u64)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                got => filled += got,
+            }
+        }
+        match memchr::memrchr(b'\n', &bytes) {
+            Some(last) => return Ok(bytes.split_off(last + 1)),
+            None if from == 0 => return Ok(bytes),
+            None => step *= 4,
+        }
+    }
+}
+
+/// Appends all bytes. After a short write or an error the file is cut back to `base`, so that lines are in it whole or not
+/// at all.
+pub(crate) fn append_all<F: FsFile>(file: &F, bytes: &[u8], base: u64) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let wrote = gjc_fp::fp!("log.append.write", io, rest.len()).and_then(|len| file.append(&rest[..len]));
+        match wrote {
+            Ok(0) => {
+                file.truncate(base)?;
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            Ok(wrote) => rest = &rest[wrote..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                file.truncate(base)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,442 @@
+//! The one owner of a session file.
+
+use crate::blobs::{BlobStore, Unsynced};
+use crate::error::Refused;
+use crate::fs::{Fs, FsFile, Stat};
+use crate::reader::{parse_body, read_body};
+use crate::sync::{Lsn, Shared, Storage};
+use crate::tail::append_all;
+use gjc_entry::tree::NewNode;
+use gjc_entry::{
+    At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex, Ordinal,
+    ParentOf, PathNodes, Skeleton, Source, Timestamp,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// When entries are made durable without being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When somebody waits for it, which every end of a turn does.
+    #[default]
+    Turn,
+    /// After each batch.
+    Entry,
+}
+
+/// What is appended together.
+#[derive(Debug)]
+pub enum Batch {
+    /// One entry.
+    One(Draft),
+    /// An effect of several entries. The lines may be torn apart, so the intent comes first, and `rest` is a pure function
+    /// of it and of what precedes it: opening the session completes it, once.
+    Effect {
+        /// What shall happen.
+        intent: Draft,
+        /// What follows from it.
+        rest: Vec<Draft>,
+    },
+}
+
+/// What an append gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// The new entries' ids.
+    pub ids: SmallVec<[EntryId; 4]>,
+    /// Durable once [`Storage::durable`] is at least this.
+    pub lsn: Lsn,
+}
+
+/// Clock and ids, as the writer needs them.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+}
+
+/// Where the bytes are.
+pub(crate) enum Place<F: Fs> {
+    /// In memory for good (`--no-session`).
+    Memory,
+    /// In memory until the first write is due.
+    Deferred { path: PathBuf },
+    /// In a file that we hold the lock of.
+    Disk { path: PathBuf, file: Arc<F::File>, stat: Stat },
+}
+
+/// The writer of a session: owns the lock, the append handle, what is not written yet, and the skeleton.
+///
+/// [`Writer::append`] never fails for the sake of storage and never waits for a sync: it takes entries in, writes what it
+/// can, and keeps the rest in memory, in order, until it can.
+pub struct Writer<F: Fs> {
+    fs: Arc<F>,
+    world: World,
+    header: Header,
+    skeleton: Skeleton,
+    place: Place<F>,
+    /// Lines that are not in the file yet; the first of them belongs at `written`.
+    unwritten: Vec<u8>,
+    written: u64,
+    last: Timestamp,
+    durability: Durability,
+    /// Whether lines go to disk: not before the first answer.
+    due: bool,
+    /// Blobs that lines in `unwritten` name.
+    unstored: Vec<BlobRef>,
+    blobs: Arc<BlobStore<F>>,
+    cache: Cache,
+    shared: Arc<Shared<F>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl<F: Fs> Writer<F> {
+    /// A new session. Nothing is on disk until its first assistant message (or [`Writer::make_due`]).
+    pub fn create(
+        fs: Arc<F>,
+        path: PathBuf,
+        header: Header,
+        blobs: Arc<BlobStore<F>>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        durability: Durability,
+    ) -> Self {
+        let world = World { clock, ids };
+        Self::begin(fs, world, header, Skeleton::default(), Place::Deferred { path }, blobs, durability)
+    }
+
+    /// A session that lives in memory only.
+    pub fn in_memory(
+        fs: Arc<F>,
+        header: Header,
+        blobs: Arc<BlobStore<F>>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
+        let world = World { clock, ids };
+        Self::begin(fs, world, header, Skeleton::default(), Place::Memory, blobs, Durability::Turn)
+    }
+
+    pub(crate) fn begin(
+        fs: Arc<F>,
+        world: World,
+        header: Header,
+        skeleton: Skeleton,
+        place: Place<F>,
+        blobs: Arc<BlobStore<F>>,
+        durability: Durability,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(Arc::clone(&fs)));
+        let mut writer = Self {
+            fs,
+            world,
+            last: header.at,
+            header,
+            skeleton,
+            unwritten: Vec::new(),
+            written: 0,
+            durability,
+            due: matches!(place, Place::Disk { .. }),
+            unstored: Vec::new(),
+            blobs,
+            cache: Cache::default(),
+            shared,
+            thread: None,
+            place,
+        };
+        match &writer.place {
+            Place::Disk { file, stat, .. } => {
+                writer.written = stat.len;
+                writer.shared.opened(Arc::clone(file), stat.len);
+                writer.start_thread();
+                if let Some(last) = writer.skeleton.leaf().and_then(|leaf| writer.skeleton.node(leaf)).map(|node| node.at())
+                    && let Ok(entry) = writer.body(last)
+                {
+                    writer.last = writer.last.max(entry.at);
+                }
+            }
+            Place::Memory | Place::Deferred { .. } => writer.header.write(&mut writer.unwritten),
+        }
+        writer
+    }
+
+    /// Takes entries in, as children of the leaf (or where they say), and writes them if a write is due.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed. Never a failure of storage: that shows in [`Writer::storage`].
+    pub fn append(&mut self, batch: Batch) -> Result<Appended, Refused> {
+        let drafts: SmallVec<[Draft; 4]> = match batch {
+            Batch::One(draft) => SmallVec::from_iter([draft]),
+            Batch::Effect { intent, rest } => std::iter::once(intent).chain(rest).collect(),
+        };
+        if let Some(unknown) = drafts.iter().find_map(|draft| match &draft.parent {
+            ParentOf::Id(id) if self.skeleton.find(id).is_none() => Some(id.clone()),
+            _ => None,
+        }) {
+            return Err(Refused::NoSuchParent(unknown));
+        }
+        let due = drafts.iter().any(|draft| makes_due(&draft.body));
+        let mut ids = SmallVec::new();
+        for draft in drafts {
+            ids.push(self.take(draft)?);
+        }
+        let lsn = Lsn { file: 0, len: self.end() };
+        self.due |= due;
+        match &self.place {
+            Place::Memory => self.shared.in_memory(lsn.len),
+            Place::Deferred { .. } | Place::Disk { .. } => self.write(),
+        }
+        Ok(Appended { ids, lsn })
+    }
+
+    /// One entry: id, time, line, skeleton, cache.
+    fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
+        let skeleton = &self.skeleton;
+        let id = EntryId::Short(self.world.ids.entry(&|id| skeleton.has_short(id)));
+        let parent = match draft.parent {
+            ParentOf::Leaf => skeleton.leaf().map(|leaf| skeleton.id(leaf)),
+            ParentOf::Id(id) => Some(id),
+            ParentOf::Root => None,
+        };
+        // A label may be left out only while the session is, and was, public and trusted: readers take a line without one
+        // to have the session's label so far.
+        let silent = draft.label == Label::PUBLIC_TRUSTED && skeleton.label() == Label::PUBLIC_TRUSTED;
+        let entry = Entry {
+            id: id.clone(),
+            parent: parent.clone(),
+            at: self.world.clock.wall().max(self.last),
+            label: (!silent).then_some(draft.label),
+            body: draft.body,
+            extra: Vec::new(),
+        };
+        let (start, off) = (self.unwritten.len(), self.end());
+        entry.write(&mut self.unwritten);
+        let line = self.unwritten.len() - start - 1;
+        let Ok(len) = u32::try_from(line) else {
+            self.unwritten.truncate(start);
+            return Err(Refused::TooLong(line));
+        };
+        let at = At { off, len };
+        self.last = entry.at;
+        self.skeleton.push(NewNode { at, kind: entry.body.kind(), id: id.clone(), parent, label: entry.label });
+        self.cache.keep(at, Arc::new(entry));
+        Ok(id)
+    }
+
+    /// Takes bytes into the blob store; they are written before the lines that name them.
+    pub fn put_blob(&mut self, bytes: &[u8]) -> BlobRef {
+        let name = self.blobs.hold(bytes);
+        if !matches!(self.place, Place::Memory) && !self.unstored.contains(&name) {
+            self.unstored.push(name);
+        }
+        name
+    }
+
+    /// Makes the first write due at once, for whatever has to be durable before the first answer.
+    pub fn make_due(&mut self) {
+        self.due = true;
+        self.write();
+    }
+
+    /// Writes what is not written yet and due; called again while storage fails.
+    pub fn write(&mut self) {
+        if self.unwritten.is_empty() || !self.due {
+            return;
+        }
+        if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
+            self.shared.failed(error);
+        } else if self.durability == Durability::Entry {
+            self.shared.want(self.written);
+        }
+    }
+
+    fn stage_once(&mut self) -> io::Result<()> {
+        if let Place::Deferred { path } = &self.place {
+            let path = path.clone();
+            let (file, stat) = self.stage(&path)?;
+            self.place = Place::Disk { path, file, stat };
+            self.start_thread();
+        }
+        Ok(())
+    }
+
+    fn try_write(&mut self) -> io::Result<()> {
+        let Place::Disk { path, file, stat } = &mut self.place else { return Ok(()) };
+        gjc_fp::fp!("log.append.before", io)?;
+        let mut synced_later: Vec<Unsynced<F>> = Vec::new();
+        for name in &self.unstored {
+            synced_later.extend(self.blobs.store(name)?);
+        }
+        // The name must still lead to our file, and the file must end where we left it.
+        let (named, ours) = (self.shared.stat_name(path), file.stat()?);
+        let same = named.as_ref().is_ok_and(|named| (named.dev, named.inode) == (stat.dev, stat.inode));
+        if !same {
+            return Err(io::Error::other(format!("{} was moved, replaced or deleted by another program", path.display())));
+        }
+        if ours.len != self.written {
+            return Err(io::Error::other(format!(
+                "{} was changed by another program: it has {} bytes and should have {}",
+                path.display(),
+                ours.len,
+                self.written
+            )));
+        }
+        append_all(&**file, &self.unwritten, self.written)?;
+        gjc_fp::fp!("log.append.written");
+        self.written += self.unwritten.len() as u64;
+        self.unwritten.clear();
+        self.unwritten.shrink_to(64 * 1024);
+        self.unstored.clear();
+        self.shared.wrote(self.written, synced_later, self.blobs.dir());
+        Ok(())
+    }
+
+    /// Asks for everything so far to become durable. Wait with [`crate::durable`].
+    pub fn want_durable(&mut self) -> Lsn {
+        let lsn = Lsn { file: 0, len: self.end() };
+        self.write();
+        match self.place {
+            Place::Disk { .. } => self.shared.want(self.written),
+            // Nothing that a person would miss: the first answer has not come.
+            Place::Deferred { .. } if !self.due => return Lsn::default(),
+            Place::Deferred { .. } | Place::Memory => {}
+        }
+        lsn
+    }
+
+    /// How storage does, and how far it is.
+    #[must_use]
+    pub fn storage(&self) -> watch::Receiver<Storage> {
+        self.shared.subscribe()
+    }
+
+    /// The file; `None` for a session in memory.
+    #[must_use]
+    pub fn file_path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Memory => None,
+            Place::Deferred { path } | Place::Disk { path, .. } => Some(path),
+        }
+    }
+
+    /// Whether anything is on disk.
+    #[must_use]
+    pub fn on_disk(&self) -> bool {
+        matches!(self.place, Place::Disk { .. })
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The blobs.
+    #[must_use]
+    pub fn blobs(&self) -> &Arc<BlobStore<F>> {
+        &self.blobs
+    }
+
+    /// The session's taint.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        self.skeleton.label()
+    }
+
+    /// The place of the leaf.
+    #[must_use]
+    pub fn leaf(&self) -> Option<Ordinal> {
+        self.skeleton.leaf()
+    }
+
+    /// Length with everything that is taken in.
+    fn end(&self) -> u64 {
+        self.written + self.unwritten.len() as u64
+    }
+
+    pub(crate) fn fs(&self) -> &Arc<F> {
+        &self.fs
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared<F>> {
+        &self.shared
+    }
+
+    fn start_thread(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let started = std::thread::Builder::new().name("gjc-sync".into()).spawn(move || shared.run());
+        match started {
+            Ok(thread) => self.thread = Some(thread),
+            Err(error) => self.shared.failed(error),
+        }
+    }
+}
+
+impl<F: Fs> Drop for Writer<F> {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.take() {
+            // The thread ends after the sync that it is in; the lock is free once its handle is gone too.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file.
+fn makes_due(body: &Body) -> bool {
+    matches!(body, Body::Message(Message::Assistant(_))) || body.kind() == Kind::OwnDelivered
+}
+
+impl<F: Fs> Source for Writer<F> {
+    fn path(&self, leaf: Leaf) -> Result<PathNodes, NeedsIndex> {
+        Ok(self.skeleton.path(leaf))
+    }
+
+    fn skeleton(&self) -> Option<&Skeleton> {
+        Some(&self.skeleton)
+    }
+
+    fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
+        if let Some(entry) = self.cache.get(at) {
+            return Ok(entry);
+        }
+        let entry = match (&self.place, at.off.checked_sub(self.written)) {
+            (Place::Disk { file, .. }, None) => read_body(&**file, at)?,
+            (_, Some(start)) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX);
+                let line = self.unwritten.get(start..start.saturating_add(at.len as usize)).unwrap_or_default();
+                parse_body(line, at)?
+            }
+            (_, None) => parse_body(&[], at)?,
+        };
+        let entry = Arc::new(entry);
+        self.cache.keep(at, Arc::clone(&entry));
+        Ok(entry)
+    }
+}
+
+/// Parsed entries, so that a step of a long session does not parse its path again. Bounded; anything can be read again.
+#[derive(Default)]
+struct Cache(Mutex<(HashMap<At, Arc<Entry>>, u64)>);
+
+impl Cache {
+    const MOST: u64 = 32 << 20;
+
+    fn get(&self, at: At) -> Option<Arc<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(&at).cloned()
+    }
+
+    fn keep(&self, at: At, entry: Arc<Entry>) {
+        let (entries, bytes) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *bytes > Self::MOST {
+            entries.clear();
+            *bytes = 0;
+        }
+        entries.insert(at, entry);
+        *bytes += u64::from(at.len);
+    }
+}

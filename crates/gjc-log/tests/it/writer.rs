@@ -1,0 +1,280 @@
+//! One writer, one file, on both file systems.
+
+use crate::kit::{Bench, add, sync, texts};
+use gjc_entry::{Label, Leaf, Level, ParentOf, Source, Timestamp};
+use gjc_log::fs::sim::{Fault, SimFs};
+use gjc_log::fs::{Fs, FsFile, Open, OsFs};
+use gjc_log::{Batch, Health, OpenError, Reader, Refused, Repaired, Tail};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use testkit::session::{answer, draft, user};
+
+fn on_both(test: impl Fn(Bench<OsFs>), simulated: impl Fn(Bench<SimFs>)) {
+    let dir = tempfile::tempdir().unwrap();
+    test(Bench::new(Arc::new(OsFs), dir.path()));
+    simulated(Bench::new(Arc::new(SimFs::new()), Path::new("/agent")));
+}
+
+macro_rules! both {
+    ($(#[$doc:meta])* $name:ident, $bench:ident => $body:block) => {
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            fn test<F: Fs>($bench: Bench<F>) $body
+            on_both(test, test);
+        }
+    };
+}
+
+both!(nothing_is_on_disk_before_the_first_answer, bench => {
+    let mut writer = bench.create();
+    let blob = writer.put_blob("시스템".as_bytes());
+    add(&mut writer, user("안녕"));
+    sync(&mut writer).unwrap();
+    assert!(bench.fs.stat(&bench.path()).is_err());
+    assert!(bench.fs.stat(&bench.root.join("sessions")).is_err());
+    assert!(bench.fs.stat(&bench.root.join("blobs")).is_err());
+    add(&mut writer, answer("네"));
+    sync(&mut writer).unwrap();
+    assert!(bench.fs.stat(&bench.root.join("blobs").join(blob.hex())).is_ok());
+    drop(writer);
+    let names: Vec<String> = bench.fs.list(bench.path().parent().unwrap()).unwrap()
+        .iter().map(|path| path.file_name().unwrap().to_string_lossy().into()).collect();
+    assert_eq!(names, ["s.jsonl"], "no temporary name is left");
+    let (loaded, repaired) = bench.open().unwrap();
+    assert_eq!((loaded.damage.len(), repaired), (0, Repaired::Nothing));
+    assert_eq!(texts(&loaded.value), ["안녕", "네"]);
+});
+
+both!(a_session_goes_on_after_it_was_closed, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, user("a"));
+    add(&mut writer, answer("b"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let before = bench.bytes();
+    let mut writer = bench.open().unwrap().0.value;
+    add(&mut writer, user("c"));
+    add(&mut writer, answer("d"));
+    sync(&mut writer).unwrap();
+    assert_eq!(texts(&writer), ["a", "b", "c", "d"]);
+    assert!(bench.bytes().starts_with(&before));
+    let reader = Reader::open(&*bench.fs, &bench.path()).unwrap();
+    assert_eq!((reader.tail, reader.damage.len()), (Tail::Clean, 0));
+    assert_eq!(texts(&reader.value), ["a", "b", "c", "d"]);
+    assert!(reader.value.verify_bodies().is_empty());
+});
+
+both!(the_second_opener_is_told_who_has_it, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    assert!(matches!(bench.open(), Err(OpenError::Locked { .. })));
+    assert!(Reader::open(&*bench.fs, &bench.path()).is_ok(), "looking is always possible");
+    drop(writer);
+    assert!(bench.open().is_ok());
+});
+
+both!(every_cut_of_the_last_line_keeps_all_before_it, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, user("질문"));
+    add(&mut writer, answer("답"));
+    sync(&mut writer).unwrap();
+    let kept = bench.bytes().len();
+    add(&mut writer, user("끊긴 말"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let whole = bench.bytes();
+    for end in kept..whole.len() {
+        let file = bench.fs.open(&bench.path(), Open::Append).unwrap();
+        file.truncate(kept as u64).unwrap();
+        file.append(&whole[kept..end]).unwrap();
+        drop(file);
+        let looked = Reader::open(&*bench.fs, &bench.path()).unwrap();
+        assert_eq!(looked.tail == Tail::Clean, end == kept);
+        assert_eq!(bench.bytes(), &whole[..end], "looking changes nothing");
+        let (loaded, repaired) = bench.open().unwrap();
+        let mut writer = loaded.value;
+        if end == whole.len() - 1 {
+            assert_eq!(repaired, Repaired::Completed);
+            assert_eq!(texts(&writer), ["질문", "답", "끊긴 말"]);
+        } else if end > kept {
+            let Repaired::Cut { bytes, saved } = repaired else { panic!("{repaired:?} at {end}") };
+            assert_eq!(bytes as usize, end - kept);
+            let torn = crate::kit::read(&*bench.fs, &saved);
+            assert!(torn.windows(end - kept).any(|window| window == &whole[kept..end]), "the cut bytes are kept");
+            assert_eq!(texts(&writer), ["질문", "답"]);
+        }
+        add(&mut writer, answer("새"));
+        sync(&mut writer).unwrap();
+        drop(writer);
+        let again = Reader::open(&*bench.fs, &bench.path()).unwrap();
+        assert_eq!(texts(&again.value).last().unwrap(), "새");
+        assert!(again.damage.is_empty());
+    }
+});
+
+both!(times_never_go_back, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, user("a"));
+    bench.clock.set_wall(Timestamp::from_millis(1000));
+    add(&mut writer, answer("b"));
+    bench.clock.advance(Duration::from_secs(1));
+    add(&mut writer, user("c"));
+    sync(&mut writer).unwrap();
+    let times: Vec<_> = writer.path(Leaf::Current).unwrap().0.iter().map(|node| writer.body(node.at).unwrap().at).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    drop(writer);
+    let mut writer = bench.open().unwrap().0.value;
+    add(&mut writer, user("d"));
+    let last = writer.path(Leaf::Current).unwrap().0.last().unwrap().at;
+    assert!(writer.body(last).unwrap().at >= *times.last().unwrap());
+});
+
+both!(the_label_is_on_the_line_and_comes_back, bench => {
+    let secret = Label { level: Level::Confidential, trusted: false };
+    let mut writer = bench.create();
+    add(&mut writer, user("a"));
+    writer.append(Batch::One(gjc_entry::Draft::new(answer("b"), secret))).unwrap();
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let text = String::from_utf8(bench.bytes()).unwrap();
+    let labelled: Vec<bool> = text.lines().map(|line| line.contains("gjcLabel")).collect();
+    assert_eq!(labelled, [false, false, true]);
+    let mut writer = bench.open().unwrap().0.value;
+    assert_eq!(writer.label(), secret);
+    // A typed prompt restores trust; the line must say so, though its own label were silent in a clean session.
+    let typed = Label { trusted: true, ..secret };
+    writer.append(Batch::One(gjc_entry::Draft::new(user("c"), typed))).unwrap();
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert_eq!(bench.open().unwrap().0.value.label(), typed);
+});
+
+both!(trust_that_comes_back_in_a_public_session_is_written, bench => {
+    let mut writer = bench.create();
+    let untrusted = Label { level: Level::Public, trusted: false };
+    writer.append(Batch::One(gjc_entry::Draft::new(answer("b"), untrusted))).unwrap();
+    add(&mut writer, user("c"));
+    add(&mut writer, user("d"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert_eq!(bench.open().unwrap().0.value.label(), Label::PUBLIC_TRUSTED);
+    let text = String::from_utf8(bench.bytes()).unwrap();
+    assert_eq!(text.matches("gjcLabel").count(), 2);
+});
+
+both!(a_draft_under_an_unknown_parent_changes_nothing, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    let mut lost = draft(user("y"));
+    lost.parent = ParentOf::Id(gjc_entry::EntryId::new("deadbeef"));
+    assert!(matches!(writer.append(Batch::One(lost)), Err(Refused::NoSuchParent(_))));
+    assert_eq!(writer.skeleton().unwrap().len(), 1);
+});
+
+both!(a_file_that_is_no_session_is_left_alone, bench => {
+    let dir = bench.path().parent().unwrap().to_path_buf();
+    gjc_log::fs::mkdir_all_durable(&*bench.fs, &dir).unwrap();
+    for content in ["", "hello", "{\"type\":\"message\"}\n", "{\"type\":\"session\",\"version\":6,\"id\":\"x\"}\n", "{\"type\":\"session\",\"id\":\"x\"}\nhalf"] {
+        let file = bench.fs.open(&bench.path(), Open::CreateNew).unwrap();
+        if !content.is_empty() {
+            file.append(content.as_bytes()).unwrap();
+        }
+        drop(file);
+        assert!(matches!(bench.open(), Err(OpenError::NoHeader { .. } | OpenError::Version { .. })), "{content:?}");
+        assert_eq!(bench.bytes(), content.as_bytes());
+        bench.fs.unlink(&bench.path()).unwrap();
+    }
+});
+
+both!(a_file_changed_by_another_program_is_not_written_to, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    let other = bench.fs.open(&bench.path(), Open::Append).unwrap();
+    other.append(b"{\"type\":\"label\",\"id\":\"zz\",\"parentId\":null,\"targetId\":\"q\"}\n").unwrap();
+    let before = bench.bytes();
+    add(&mut writer, user("y"));
+    assert!(sync(&mut writer).is_err());
+    assert_eq!(bench.bytes(), before);
+    assert_eq!(texts(&writer), ["x", "y"], "the entry is kept in memory");
+});
+
+both!(a_session_in_memory_is_complete_and_leaves_no_trace, bench => {
+    let mut writer = bench.memory();
+    writer.put_blob(b"tools");
+    add(&mut writer, user("가"));
+    add(&mut writer, answer("나"));
+    sync(&mut writer).unwrap();
+    assert_eq!(texts(&writer), ["가", "나"]);
+    assert!(bench.fs.stat(&bench.root.join("sessions")).is_err());
+    assert!(bench.fs.stat(&bench.root.join("blobs")).is_err());
+});
+
+#[test]
+fn a_full_disk_is_told_and_the_entries_follow_when_there_is_room() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let mut writer = bench.create();
+    add(&mut writer, answer("first"));
+    sync(&mut writer).unwrap();
+    let before = bench.bytes();
+    fs.fault(Fault::Enospc { after_bytes: 40 });
+    add(&mut writer, user("말"));
+    add(&mut writer, user("두 번째"));
+    let error = sync(&mut writer).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert_eq!(bench.bytes(), before, "no half line stays");
+    fs.clear_faults();
+    writer.write();
+    sync(&mut writer).unwrap();
+    assert!(matches!(writer.storage().borrow().health, Health::Ok));
+    drop(writer);
+    assert_eq!(texts(&bench.open().unwrap().0.value), ["first", "말", "두 번째"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told_at_the_first_answer() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    gjc_log::fs::mkdir_all_durable(&*fs, bench.path().parent().unwrap()).unwrap();
+    fs.fault(Fault::ReadOnlyDir(bench.path().parent().unwrap().into()));
+    let mut writer = bench.create();
+    add(&mut writer, user("말"));
+    sync(&mut writer).unwrap();
+    add(&mut writer, answer("답"));
+    assert!(sync(&mut writer).is_err());
+    fs.clear_faults();
+    sync(&mut writer).unwrap();
+    assert_eq!(texts(&Reader::open(&*fs, &bench.path()).unwrap().value), ["말", "답"]);
+}
+
+#[test]
+fn a_failed_sync_is_never_called_durable() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let mut writer = bench.create();
+    add(&mut writer, answer("a"));
+    sync(&mut writer).unwrap();
+    fs.fault(Fault::SyncFails { times: 1 });
+    let lsn = add(&mut writer, user("b"));
+    assert!(sync(&mut writer).is_err());
+    // The next sync would succeed, and prove nothing: the kernel may have dropped the pages.
+    add(&mut writer, user("c"));
+    assert!(sync(&mut writer).is_err());
+    assert!(writer.storage().borrow().durable < lsn);
+}
+
+#[test]
+fn the_holder_of_the_lock_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(OsFs), dir.path());
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    let Err(error) = bench.open().map(|_| ()) else { panic!("opened twice") };
+    assert_eq!(error.to_string(), format!("session is open in another process (pid {})", std::process::id()));
+    drop(writer);
+}
