@@ -9,6 +9,8 @@
 //! What never happens here: a key in an error or in debug output; a byte of a request that depends on the clock, the
 //! environment or the process; a panic over what a provider sends.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 pub mod anthropic;
 pub mod scripted;
 

@@ -31,8 +31,7 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
     let head_mark = !system.is_empty() || !tools.is_empty();
     let marked: BTreeSet<usize> =
         request.cache.after.iter().rev().take(MARKS - usize::from(head_mark)).copied().collect();
-    let turns: Vec<Pieces<'_>> =
-        request.view.turns().iter().map(|turn| pieces_of_turn(turn, env, blobs)).collect();
+    let turns: Vec<Pieces<'_>> = request.view.turns().iter().map(|turn| pieces_of_turn(turn, env, blobs)).collect();
 
     let (mut out, mut layout) = (Vec::with_capacity(16 * 1024), Layout::default());
     let mut body = JsonObject::begin(&mut out);

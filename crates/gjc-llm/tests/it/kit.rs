@@ -96,7 +96,7 @@ impl Source for Session {
         let node = |index: usize| PathNode {
             at: At { off: index as u64, len: 1 },
             kind: Kind::Message,
-            label: Label::CLEAN,
+            label: Label::PUBLIC_TRUSTED,
             id: EntryId::Short(index as u32),
         };
         Ok(PathNodes((0..self.0.len()).map(node).collect()))
@@ -266,7 +266,8 @@ fn read_request(stream: &mut impl Read) -> String {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return text;
             }
@@ -279,7 +280,8 @@ fn read_request(stream: &mut impl Read) -> String {
 }
 
 /// The head of an answer with events.
-pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
+pub(crate) const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
 
 /// An answer as servers stream it: thinking with its signature in two pieces, Korean text, two calls with interleaved
 /// arguments, and things that no client knows.
