@@ -1,1 +1,27 @@
-//! Renders a checked request to bytes and streams answers.
+//! The model: a checked request becomes bytes, an answer becomes events and then a message.
+//!
+//! - [`Provider`]: one wire. [`Provider::render`] is pure; [`Provider::stream`] is the only part that touches the network.
+//! - [`render`]: the same bytes again, later and elsewhere, without keys or network (`gjc context request`).
+//! - [`StreamEvent`], [`Assembler`]: what comes back, for every wire, complete or cut.
+//! - [`ProviderError`]: what can go wrong, each a sentence with a way out; [`Backoff`]: how long to wait before asking again.
+//! - [`anthropic`], [`scripted`]: the wires.
+//!
+//! What never happens here: a key in an error or in debug output; a byte of a request that depends on the clock, the
+//! environment or the process; a panic over what a provider sends.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod anthropic;
+pub mod scripted;
+
+mod backoff;
+mod error;
+mod event;
+mod provider;
+mod secret;
+
+pub use backoff::Backoff;
+pub use error::{ProviderError, classify, retry_after};
+pub use event::{Assembler, BlockKind, End, INCOMPLETE, StreamEvent};
+pub use provider::{Provider, Rendered, Unsupported, render};
+pub use secret::Secret;

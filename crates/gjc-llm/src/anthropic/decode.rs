@@ -1,0 +1,323 @@
+//! The events of an answer. Event and delta types that are not known here are left out, as the API asks of its clients.
+
+use crate::error::root_cause;
+use crate::{BlockKind, ProviderError, StreamEvent, classify};
+use bytes::Buf;
+use futures_util::stream::{BoxStream, Stream, StreamExt};
+use gjc_entry::StopReason;
+use gjc_entry::fields::replace_lone_surrogates;
+use gjc_entry::message::Usage;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use sse_stream::SseByteStream;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Reads a body of server-sent events, cut into pieces wherever the network liked.
+///
+/// The stream ends after [`StreamEvent::Stop`] or after one error; a body that ends before `message_stop` is a
+/// [`ProviderError::Cut`]. Needs a tokio runtime with time.
+pub fn decode<S, B, E>(body: S) -> BoxStream<'static, Result<StreamEvent, ProviderError>>
+where
+    S: Stream<Item = Result<B, E>> + Send + Unpin + 'static,
+    B: Buf + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    struct Reading<S: futures_util::TryStream> {
+        sse: SseByteStream<S>,
+        decoder: Decoder,
+        ready: VecDeque<StreamEvent>,
+        failed: bool,
+    }
+    let reading =
+        Reading { sse: SseByteStream::new(body), decoder: Decoder::default(), ready: VecDeque::new(), failed: false };
+    futures_util::stream::unfold(reading, |mut reading| async move {
+        loop {
+            if let Some(event) = reading.ready.pop_front() {
+                return Some((Ok(event), reading));
+            }
+            if reading.failed {
+                return None;
+            }
+            if reading.decoder.whole {
+                // The end of the body follows at once; a connection that is read to its end is used again.
+                let _ = tokio::time::timeout(Duration::from_millis(50), reading.sse.next()).await;
+                return None;
+            }
+            let failure = match reading.sse.next().await {
+                Some(Ok(event)) => match reading.decoder.feed(event.data.as_deref().unwrap_or_default()) {
+                    Ok(events) => {
+                        reading.ready.extend(events);
+                        continue;
+                    }
+                    Err(failure) => failure,
+                },
+                Some(Err(error)) => reading.decoder.cut(root_cause(&error)),
+                None => reading.decoder.cut("the connection ended before the answer did".into()),
+            };
+            reading.failed = true;
+            return Some((Err(failure), reading));
+        }
+    })
+    .boxed()
+}
+
+/// Turns the data of one event after another into ours.
+#[derive(Default)]
+struct Decoder {
+    open: BTreeMap<u16, Open>,
+    usage: Usage,
+    stop: Option<StopReason>,
+    /// Some block has begun.
+    content: bool,
+    /// Some block was a call.
+    calls: bool,
+    /// `message_stop` has come.
+    whole: bool,
+}
+
+/// A block that has not ended.
+#[derive(Default)]
+struct Open {
+    signature: String,
+    /// Arguments that came with the beginning of the block; they count only when no piece follows.
+    input: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct MessageStart {
+    message: StartOfMessage,
+}
+
+#[derive(Deserialize)]
+struct StartOfMessage {
+    id: Option<String>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct BlockStart {
+    index: u16,
+    content_block: StartOfBlock,
+}
+
+#[derive(Deserialize)]
+struct StartOfBlock {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    data: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    input: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta {
+    index: u16,
+    delta: DeltaOfBlock,
+}
+
+#[derive(Deserialize)]
+struct DeltaOfBlock {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    partial_json: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct BlockStop {
+    index: u16,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    delta: Option<DeltaOfMessage>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+struct DeltaOfMessage {
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    error: FailureOf,
+}
+
+#[derive(Deserialize)]
+struct FailureOf {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Decoder {
+    fn feed(&mut self, data: &str) -> Result<Vec<StreamEvent>, ProviderError> {
+        // Comments, `ping`s without data, and the `[DONE]` that some compatible servers add.
+        if data.trim().is_empty() || data.trim() == "[DONE]" {
+            return Ok(Vec::new());
+        }
+        // A server in JavaScript may cut an emoji into two halves, each alone in its event.
+        let mended = replace_lone_surrogates(data);
+        let data = mended.as_deref().unwrap_or(data);
+        let Typed { kind } = self.read(data)?;
+        let mut events = Vec::new();
+        match kind.as_str() {
+            "message_start" => {
+                let MessageStart { message } = self.read(data)?;
+                events.push(StreamEvent::Start { response_id: message.id });
+                events.extend(message.usage.map(|usage| self.count(usage)));
+            }
+            "content_block_start" => self.begin(self.read(data)?, &mut events),
+            "content_block_delta" => self.more(self.read(data)?, &mut events),
+            "content_block_stop" => {
+                let BlockStop { index } = self.read(data)?;
+                self.end(index, &mut events);
+            }
+            "message_delta" => {
+                let MessageDelta { delta, usage } = self.read(data)?;
+                if let Some(reason) = delta.and_then(|delta| delta.stop_reason) {
+                    self.stop = Some(stop_reason(reason));
+                }
+                events.extend(usage.map(|usage| self.count(usage)));
+            }
+            "message_stop" => {
+                while let Some(index) = self.open.keys().next().copied() {
+                    self.end(index, &mut events);
+                }
+                let usual = if self.calls { StopReason::ToolUse } else { StopReason::Stop };
+                events.push(StreamEvent::Stop(self.stop.take().unwrap_or(usual)));
+                self.whole = true;
+            }
+            "error" => {
+                let Failure { error } = self.read(data)?;
+                return Err(self.failure(error));
+            }
+            _ => {}
+        }
+        Ok(events)
+    }
+
+    fn begin(&mut self, BlockStart { index, content_block: block }: BlockStart, events: &mut Vec<StreamEvent>) {
+        let (kind, text) = match block.kind.as_str() {
+            "text" => (BlockKind::Text, block.text),
+            "thinking" => (BlockKind::Thinking, block.thinking),
+            "redacted_thinking" => (BlockKind::RedactedThinking { data: block.data }, None),
+            "tool_use" => (BlockKind::ToolCall { id: block.id, name: block.name }, None),
+            _ => return,
+        };
+        self.content = true;
+        self.calls |= matches!(kind, BlockKind::ToolCall { .. });
+        self.open.insert(index, Open { signature: block.signature.unwrap_or_default(), input: block.input });
+        events.push(StreamEvent::BlockStart { index, kind });
+        events.extend(delta(index, text));
+    }
+
+    fn more(&mut self, BlockDelta { index, delta: more }: BlockDelta, events: &mut Vec<StreamEvent>) {
+        let Some(open) = self.open.get_mut(&index) else { return };
+        match more.kind.as_str() {
+            "text_delta" => events.extend(delta(index, more.text)),
+            "thinking_delta" => events.extend(delta(index, more.thinking)),
+            "signature_delta" => open.signature.push_str(&more.signature.unwrap_or_default()),
+            "input_json_delta" => {
+                let piece = delta(index, more.partial_json);
+                if piece.is_some() {
+                    open.input = None;
+                }
+                events.extend(piece);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, index: u16, events: &mut Vec<StreamEvent>) {
+        let Some(open) = self.open.remove(&index) else { return };
+        events.extend(delta(index, open.input.map(|input| input.get().to_owned()).filter(|input| input != "{}")));
+        events.push(StreamEvent::BlockEnd { index, signature: Some(open.signature).filter(|text| !text.is_empty()) });
+    }
+
+    /// Numbers of an event replace those before; what it does not name stays.
+    fn count(&mut self, wire: WireUsage) -> StreamEvent {
+        let usage = &mut self.usage;
+        for (slot, number) in [
+            (&mut usage.input, wire.input_tokens),
+            (&mut usage.output, wire.output_tokens),
+            (&mut usage.cache_read, wire.cache_read_input_tokens),
+            (&mut usage.cache_write, wire.cache_creation_input_tokens),
+        ] {
+            *slot = number.unwrap_or(*slot);
+        }
+        let parts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+        usage.total_tokens = parts.into_iter().fold(0, u64::saturating_add);
+        StreamEvent::Usage(usage.clone())
+    }
+
+    /// An `error` event: what its type would mean as a status, unless part of the answer is out already.
+    fn failure(&self, error: FailureOf) -> ProviderError {
+        let said = if error.message.is_empty() { error.kind.clone() } else { error.message };
+        if self.content {
+            return self.cut(crate::error::one_line(&said));
+        }
+        let status = match error.kind.as_str() {
+            "invalid_request_error" => 400,
+            "authentication_error" => 401,
+            "billing_error" => 402,
+            "permission_error" => 403,
+            "not_found_error" => 404,
+            "request_too_large" => 413,
+            "rate_limit_error" => 429,
+            "timeout_error" => 504,
+            "overloaded_error" => 529,
+            _ => 500,
+        };
+        classify(status, None, said.as_bytes())
+    }
+
+    fn cut(&self, why: String) -> ProviderError {
+        ProviderError::Cut { replay_safe: !self.content, why }
+    }
+
+    fn read<T: DeserializeOwned>(&self, data: &str) -> Result<T, ProviderError> {
+        serde_json::from_str(data)
+            .map_err(|error| self.cut(format!("the provider sent an event that makes no sense ({error})")))
+    }
+}
+
+fn delta(index: u16, text: Option<String>) -> Option<StreamEvent> {
+    text.filter(|text| !text.is_empty()).map(|text| StreamEvent::Delta { index, text })
+}
+
+fn stop_reason(wire: String) -> StopReason {
+    match wire.as_str() {
+        "end_turn" | "stop_sequence" => StopReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+        "tool_use" => StopReason::ToolUse,
+        _ => StopReason::Other(wire),
+    }
+}

@@ -1,0 +1,8 @@
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod assemble;
+mod client;
+mod kit;
+mod render;
+mod script;
+mod wire;

@@ -1,0 +1,111 @@
+//! Answers, cut wherever a network may cut them.
+
+use crate::kit::{RECORDED, assembled, block_on, decoded, json, recorded};
+use bytes::Bytes;
+use gjc_llm::ProviderError;
+
+fn decode_pieces(pieces: Vec<Bytes>) -> (String, Option<ProviderError>) {
+    let (message, error) = assembled(block_on(decoded(pieces)));
+    (json(&message), error)
+}
+
+#[test]
+fn every_cut_into_two_gives_the_same_message() {
+    let body = Bytes::from(recorded());
+    for cut in 0..=body.len() {
+        let (message, error) = decode_pieces(vec![body.slice(..cut), body.slice(cut..)]);
+        assert_eq!((message.as_str(), error), (RECORDED, None), "cut at {cut}");
+    }
+}
+
+#[test]
+fn one_byte_at_a_time_and_other_line_ends_give_the_same_message() {
+    for body in [recorded(), recorded().replace('\n', "\r\n"), recorded().replace('\n', "\r")] {
+        let bytes = body.bytes().map(|byte| Bytes::copy_from_slice(&[byte])).collect();
+        let (message, error) = decode_pieces(bytes);
+        assert_eq!((message.as_str(), error), (RECORDED, None));
+    }
+}
+
+#[test]
+fn a_truncated_answer_is_cut_wherever_it_ends() {
+    let body = Bytes::from(recorded());
+    let first_block = recorded().find("content_block_start").unwrap();
+    let (mut safe, mut unsafe_) = (0, 0);
+    for cut in 0..body.len() {
+        let (message, error) = assembled(block_on(decoded(vec![body.slice(..cut)])));
+        match error {
+            Some(ProviderError::Cut { replay_safe: true, .. }) => {
+                safe += 1;
+                assert!(message.content.is_empty(), "cut at {cut}");
+            }
+            Some(ProviderError::Cut { replay_safe: false, .. }) => {
+                unsafe_ += 1;
+                assert!(cut > first_block);
+            }
+            other => panic!("cut at {cut}: {other:?}"),
+        }
+    }
+    assert!(safe > first_block && unsafe_ > 1000);
+}
+
+#[test]
+fn a_call_that_breaks_off_keeps_its_text() {
+    let body = recorded();
+    let cut = body.find("서.md").unwrap();
+    let cut = body[..cut].rfind("event:").unwrap();
+    let (message, error) = decode_pieces(vec![Bytes::copy_from_slice(&body.as_bytes()[..cut])]);
+    assert!(matches!(error, Some(ProviderError::Cut { replay_safe: false, .. })));
+    assert!(message.contains(r#""name":"read","arguments":{},"gjcIncomplete":"{\"path\": \"문"}"#), "{message}");
+}
+
+#[test]
+fn errors_in_the_stream_mean_what_their_place_says() {
+    let error = |kind: &str| {
+        format!("event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"앗\"}}}}\n\n")
+    };
+    let start = &recorded()[..recorded().find("event: content_block_start").unwrap()];
+    let only = |body: String| decode_pieces(vec![body.into()]).1.unwrap();
+    assert!(matches!(only(start.to_owned() + &error("overloaded_error")), ProviderError::Retry { after: None, .. }));
+    assert!(matches!(only(error("api_error")), ProviderError::Retry { .. }));
+    assert!(matches!(only(error("rate_limit_error")), ProviderError::Retry { .. }));
+    assert!(matches!(only(error("authentication_error")), ProviderError::Auth(_)));
+    assert!(matches!(only(error("billing_error")), ProviderError::Quota { .. }));
+    assert!(matches!(only(error("request_too_large")), ProviderError::Overflow(_)));
+    assert!(matches!(only(error("invalid_request_error")), ProviderError::BadRequest(_)));
+    let middle = &recorded()[..recorded().find("event: message_delta").unwrap()];
+    let late = only(middle.to_owned() + &error("overloaded_error"));
+    assert_eq!(late, ProviderError::Cut { replay_safe: false, why: "앗".into() });
+}
+
+#[test]
+fn nonsense_is_an_error_and_never_a_panic() {
+    for body in [
+        "data: {\n\n",
+        "data: []\n\n",
+        "data: {\"type\":\"content_block_delta\"}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":70000,\"content_block\":{\"type\":\"text\"}}\n\n",
+        "data: \u{0}\n\n",
+        "<html>no</html>",
+    ] {
+        let (_, error) = decode_pieces(vec![Bytes::copy_from_slice(body.as_bytes())]);
+        assert!(matches!(error, Some(ProviderError::Cut { replay_safe: true, .. })), "{body}: {error:?}");
+    }
+    let (_, error) = decode_pieces(vec![Bytes::from_static(b"data: \xff\xfe\n\n")]);
+    assert!(matches!(error, Some(ProviderError::Cut { .. })));
+}
+
+#[test]
+fn what_lenient_servers_send_is_understood() {
+    // Arguments with the beginning of the block, no end of it, no stop reason, a `[DONE]`, half an emoji.
+    let body = concat!(
+        "data: {\"type\":\"message_start\",\"message\":{}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\\ud83d\"}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"ls\",\"input\":{\"경로\": \".\"}}}\n\n",
+        "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n",
+    );
+    let (message, error) = decode_pieces(vec![Bytes::from_static(body.as_bytes())]);
+    assert_eq!(error, None);
+    assert!(message.contains(r#""text":"�""#) && message.contains(r#""arguments":{"경로": "."}"#), "{message}");
+    assert!(message.contains(r#""stopReason":"toolUse""#));
+}
