@@ -1,1 +1,29 @@
-//! The session actor: admission, boundaries, the turn loop.
+//! The session actor: one owner of one log, a mailbox of commands, a numbered stream of events.
+//!
+//! Read it in the order of a prompt:
+//!
+//! 1. [`actor`](self) takes the command ([`SessionHandle::call`]) and begins a turn
+//! 2. `turn`: ask the model, run its calls, until it has nothing left to ask
+//! 3. `request`: settings entry, view, check, bytes
+//! 4. `calls`: plan, decide, permit, run
+//! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`])
+//! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
+//!    [`boundary::TURN`]** and stands nowhere else
+//! 7. `events`: faces read; a slow one is told to resync, no other notices
+//!
+//! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
+//! face.
+
+pub mod boundary;
+
+mod actor;
+mod admit;
+mod calls;
+mod events;
+mod recover;
+mod request;
+mod turn;
+
+pub use actor::{Config, Prompting, SessionHandle, start};
+pub use admit::{Fact, NotAdmitted, Session};
+pub use events::{Events, Subscription};

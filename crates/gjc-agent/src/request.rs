@@ -1,0 +1,55 @@
+//! From the log to the bytes of the next request.
+
+use crate::actor::Config;
+use crate::admit::{NotAdmitted, Session};
+use gjc_context::{CacheMarks, Request, Settings, ToolDef, Violation, check, view};
+use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv};
+use gjc_llm::{Rendered, Unsupported};
+use gjc_log::fs::Fs;
+use gjc_tools::Shown;
+
+/// Why no request could be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoRequest {
+    #[error(transparent)]
+    NotAdmitted(#[from] NotAdmitted),
+    #[error(transparent)]
+    NeedsIndex(#[from] NeedsIndex),
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    #[error("the tool definitions cannot be written: {0}")]
+    Tools(#[from] serde_json::Error),
+}
+
+/// Writes the settings half if it has changed, looks at the path, checks, renders.
+pub(crate) fn next_request<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<Rendered, NoRequest> {
+    let env = settings(session, config)?;
+    let (log, folds) = session.parts();
+    let (view, _notes) = view(log, Leaf::Current, folds)?;
+    let unedited = view.clone();
+    let request = Request { env, cache: CacheMarks::of(&view), view };
+    let checked = check(request, &unedited)?;
+    Ok(config.provider.render(&checked, &*session.blobs())?)
+}
+
+/// The settings half of the next request, as an entry of the path: what was written last, or a new entry.
+fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestEnv, NoRequest> {
+    let tools: Vec<ToolDef> = config.tools.defs(&Shown::default());
+    let today = config.env.clock.wall().day();
+    let env = RequestEnv {
+        system: session.put_blob(config.system_prompt(&today).as_bytes()),
+        tools: session.put_blob(&serde_json::to_vec(&tools)?),
+        model: config.model.clone(),
+        thinking: config.thinking,
+        params: config.params.clone(),
+        renderer: config.provider.renderer(),
+    };
+    let (log, folds) = session.parts();
+    let written = folds.get::<Settings>(log, Leaf::Current)?.env.as_ref() == Some(&env);
+    if !written {
+        session.admit_own(Body::Own(Own::Env(env.clone())))?;
+    }
+    Ok(env)
+}
