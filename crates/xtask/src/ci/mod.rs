@@ -48,13 +48,13 @@ impl Context {
     }
 }
 
-struct Step {
+struct Step<C> {
     name: &'static str,
-    run: fn(&Context) -> Result<()>,
+    run: fn(&C) -> Result<()>,
 }
 
 /// Cheap and telling ones first.
-const STEPS: &[Step] = &[
+const STEPS: &[Step<Context>] = &[
     Step { name: "install", run: |ci| install::run(&ci.cache, &ci.path) },
     Step { name: "format", run: |ci| shell::run(&mut ci.cargo(&["fmt", "--all", "--check"])) },
     Step { name: "clippy", run: clippy },
@@ -105,10 +105,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     std::env::set_current_dir(workspace::load()?.root)?;
     let cache = Cache::open()?;
     let ci = Context { path: cache.path_variable()?, cache };
-    let chosen = STEPS.iter().filter(|step| options.only.is_empty() || options.only.contains(&step.name));
-    let steps: Vec<(&str, Box<dyn Fn() -> Result<()> + '_>)> =
-        chosen.map(|step| (step.name, Box::new(|| (step.run)(&ci)) as _)).collect();
-    let outcomes = go(&steps, options.keep_going);
+    let chosen = |step: &&Step<Context>| options.only.is_empty() || options.only.contains(&step.name);
+    let outcomes = go(STEPS.iter().filter(chosen), &ci, options.keep_going);
     print!("{}", table(&outcomes));
     match verdict(&outcomes) {
         None => Ok(()),
@@ -131,16 +129,16 @@ struct Outcome {
     took: Duration,
 }
 
-fn go(steps: &[(&str, Box<dyn Fn() -> Result<()> + '_>)], keep_going: bool) -> Vec<Outcome> {
+fn go<'s, C: 's>(steps: impl Iterator<Item = &'s Step<C>>, context: &C, keep_going: bool) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (name, run) in steps {
+    for Step { name, run } in steps {
         let stop = !keep_going && outcomes.iter().any(|o| o.ending != Ending::Passed);
         let start = Instant::now();
         let ending = if stop {
             Ending::NotRun
         } else {
             println!("\n== {name}");
-            run().map_or_else(|error| Ending::Failed(format!("{error:#}")), |()| Ending::Passed)
+            run(context).map_or_else(|error| Ending::Failed(format!("{error:#}")), |()| Ending::Passed)
         };
         if let Ending::Failed(why) = &ending {
             println!("{name}: {why}");
@@ -187,10 +185,12 @@ mod tests {
     use super::*;
 
     fn three(keep_going: bool) -> Vec<Outcome> {
-        go(
-            &[("one", Box::new(|| Ok(()))), ("two", Box::new(|| bail!("no luck"))), ("three", Box::new(|| Ok(())))],
-            keep_going,
-        )
+        let steps = [
+            Step { name: "one", run: |()| Ok(()) },
+            Step { name: "two", run: |()| bail!("no luck") },
+            Step { name: "three", run: |()| Ok(()) },
+        ];
+        go(steps.iter(), &(), keep_going)
     }
 
     #[test]
