@@ -156,7 +156,12 @@ fn cargo_tool(cache: &Cache, path: &OsStr, tool: &Tool) -> Result<String> {
             .arg(cache.tools())
             .args([tool.name, "--version", tool.version])
             .args(tool.arguments)
-            .env("CARGO_TARGET_DIR", &target),
+            .env("CARGO_TARGET_DIR", &target)
+            // These run for seconds; optimising them takes minutes.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "0"),
     );
     if target.exists() {
         fs::remove_dir_all(&target)?;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 pub(crate) use cache::Cache;
@@ -77,6 +77,7 @@ fn licences(ci: &Context) -> Result<()> {
 }
 
 fn tests(ci: &Context) -> Result<()> {
+    ensure!(ci.cache.pi_module().is_dir(), "pi is not in the cache; run `cargo xtask ci --only install` first");
     let with_pi = |mut command: Command| {
         command.env("GJC_PI_MODULE", ci.cache.pi_module()).env("GJC_CI", "1");
         command
