@@ -1,0 +1,256 @@
+//! `cargo xtask bench`: commands beside each other, by time and peak memory.
+//!
+//! A new comparison is a function that answers a [`Group`], added to [`groups`]. The runs of a group are interleaved, so
+//! that a noisy minute of the machine hits all rows alike; ratios are against the group's first row.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::ci::Cache;
+use crate::shell;
+use crate::workspace;
+
+/// What `cargo xtask bench` is told.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Runs of each row, after one that warms up
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Only groups whose title holds this text
+    #[arg(long, value_name = "TEXT")]
+    group: Option<String>,
+}
+
+/// Rows that are compared with each other.
+#[derive(Debug)]
+struct Group {
+    title: &'static str,
+    /// The first is the measure of the others.
+    rows: Vec<Row>,
+}
+
+/// One command.
+#[derive(Debug, Clone)]
+struct Row {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Row {
+    fn new<A: Into<OsString>>(name: &str, program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            name: name.to_owned(),
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: Vec::new(),
+        }
+    }
+}
+
+/// What the rows may need.
+struct Bench {
+    /// The release binary.
+    gjc: PathBuf,
+    cache: Cache,
+    path: OsString,
+}
+
+/// All comparisons. Add yours here.
+fn groups(bench: &Bench) -> Vec<Group> {
+    vec![start_up(bench)]
+}
+
+/// The cheapest thing each program can do.
+fn start_up(bench: &Bench) -> Group {
+    let mut rows =
+        vec![Row::new("/bin/true", "/bin/true", [""; 0]), Row::new("gjc --version", &bench.gjc, ["--version"])];
+    if let Some(codex) = on_path(&bench.path, "codex") {
+        rows.push(Row::new("codex --version", codex, ["--version"]));
+    }
+    let pi = bench.cache.pi_program();
+    if let Some(node) = on_path(&bench.path, "node").filter(|_| pi.exists()) {
+        rows.push(Row::new("pi --version", node, [pi.into_os_string(), "--version".into()]));
+    }
+    Group { title: "start-up", rows }
+}
+
+/// Builds the binary, measures the groups, prints a table for each.
+///
+/// # Errors
+/// When the build or a row's command fails.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = workspace::load()?;
+    let manifest = workspace.root.join("Cargo.toml");
+    let build = ["build", "--release", "-p", "gjc", "--manifest-path"];
+    shell::run(Command::new("cargo").args(build).arg(manifest))?;
+    let cache = Cache::open()?;
+    let bench = Bench { gjc: workspace.target.join("release/gjc"), path: cache.path_variable()?, cache };
+    let wanted = |group: &Group| options.group.as_ref().is_none_or(|text| group.title.contains(text.as_str()));
+    let groups: Vec<Group> = groups(&bench).into_iter().filter(wanted).collect();
+    ensure!(!groups.is_empty(), "no group has that text in its title");
+    for group in groups {
+        let measured = measure(&group.rows, options.runs)?;
+        print!("\n{} ({} runs each, interleaved)\n{}", group.title, options.runs, table(&measured));
+    }
+    Ok(())
+}
+
+/// One run of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    wall: Duration,
+    /// Peak resident set in KiB. Linux carries the launcher's own over `exec`, so nothing is below the row `/bin/true`.
+    peak_kib: u64,
+}
+
+#[derive(Debug)]
+struct Measured {
+    name: String,
+    samples: Vec<Sample>,
+}
+
+impl Measured {
+    /// The nearest-rank percentile of the wall time.
+    fn wall(&self, percent: usize) -> Duration {
+        let mut walls: Vec<Duration> = self.samples.iter().map(|s| s.wall).collect();
+        walls.sort();
+        walls[(walls.len() * percent).div_ceil(100).saturating_sub(1)]
+    }
+
+    /// The greatest peak of all runs, KiB.
+    fn peak_kib(&self) -> u64 {
+        self.samples.iter().map(|s| s.peak_kib).max().unwrap_or(0)
+    }
+}
+
+fn measure(rows: &[Row], runs: u32) -> Result<Vec<Measured>> {
+    let mut measured: Vec<Measured> =
+        rows.iter().map(|row| Measured { name: row.name.clone(), samples: Vec::new() }).collect();
+    for round in 0..=runs {
+        for (row, measured) in rows.iter().zip(&mut measured) {
+            let sample = once(row).with_context(|| format!("`{}` could not be measured", row.name))?;
+            // The first round fills the page cache.
+            if round > 0 {
+                measured.samples.push(sample);
+            }
+        }
+    }
+    Ok(measured)
+}
+
+fn once(row: &Row) -> Result<Sample> {
+    let mut command = Command::new(&row.program);
+    command.args(&row.arguments).envs(row.environment.iter().map(|(k, v)| (k, v)));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let child = command.spawn().with_context(|| format!("{} could not be started", row.program.display()))?;
+    let (status, peak_kib) = wait(child)?;
+    let wall = start.elapsed();
+    if !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0 {
+        bail!("it ended with status {status:#x} instead of success");
+    }
+    Ok(Sample { wall, peak_kib })
+}
+
+/// Waits for the child and answers its raw status and peak resident set in KiB.
+fn wait(child: Child) -> io::Result<(i32, u64)> {
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live values of the right types, and `pid` is our own child that nobody else
+        // reaps: `child` is owned here and is dropped without a wait.
+        let reaped = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+        if reaped == pid {
+            // SAFETY: zeroed, so every bit pattern is set, and filled by the call that succeeded.
+            let usage = unsafe { usage.assume_init() };
+            return Ok((status, u64::try_from(usage.ru_maxrss).unwrap_or(0)));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn table(rows: &[Measured]) -> String {
+    let Some(first) = rows.first() else { return String::new() };
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let mut out = format!(
+        "{:<width$} {:>10} {:>7} {:>10} {:>9} {:>7}\n",
+        "command", "p50 ms", "ratio", "p99 ms", "peak MiB", "ratio"
+    );
+    for row in rows {
+        let ms = |wall: Duration| wall.as_secs_f64() * 1e3;
+        let (p50, p99, peak) = (ms(row.wall(50)), ms(row.wall(99)), mib(row.peak_kib()));
+        let (by_time, by_peak) = (p50 / ms(first.wall(50)), peak / mib(first.peak_kib()));
+        let _ =
+            writeln!(out, "{:<width$} {p50:>10.2} {by_time:>6.1}x {p99:>10.2} {peak:>9.1} {by_peak:>6.1}x", row.name);
+    }
+    out
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a peak is far below 2^52 KiB")]
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+fn on_path(path: &OsString, program: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder: PathBuf| Path::new(&folder).join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell_row(script: &str) -> Row {
+        Row::new(script, "/bin/sh", ["-c", script])
+    }
+
+    #[test]
+    fn memory_that_a_command_touches_is_seen() {
+        let small = once(&shell_row("true")).unwrap();
+        // dd fills one buffer of 64 MiB.
+        let large = once(&shell_row("dd if=/dev/zero of=/dev/null bs=64M count=1")).unwrap();
+        assert!(large.peak_kib > small.peak_kib + 50_000, "{small:?} {large:?}");
+    }
+
+    #[test]
+    fn a_failing_command_is_no_measurement() {
+        let error = measure(&[shell_row("exit 3")], 1).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "`exit 3` could not be measured: it ended with status 0x300 instead of success"
+        );
+    }
+
+    #[test]
+    fn each_row_has_its_runs_without_the_warm_up() {
+        let measured = measure(&[shell_row("true"), shell_row(":")], 3).unwrap();
+        assert_eq!(measured.iter().map(|m| m.samples.len()).collect::<Vec<_>>(), [3, 3]);
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank_and_ratios_are_against_the_first_row() {
+        let samples = |ms: &[u64], peak_kib| {
+            ms.iter().map(|&ms| Sample { wall: Duration::from_millis(ms), peak_kib }).collect::<Vec<_>>()
+        };
+        let rows = [
+            Measured { name: "밑바닥".into(), samples: samples(&[1, 2, 3, 4], 1024) },
+            Measured { name: "other".into(), samples: samples(&[9, 4, 100, 2], 3072) },
+        ];
+        assert_eq!((rows[1].wall(50), rows[1].wall(99)), (Duration::from_millis(4), Duration::from_millis(100)));
+        let table = table(&rows);
+        let other = table.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(other, ["other", "4.00", "2.0x", "100.00", "3.0", "3.0x"]);
+    }
+}
