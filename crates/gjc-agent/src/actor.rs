@@ -1,0 +1,353 @@
+//! The actor: one task that owns the session, takes commands, and answers each exactly once.
+
+use crate::admit::Session;
+use crate::calls::Surrounding;
+use crate::events::{Events, Subscription};
+use crate::recover::recover;
+use gjc_context::{Totals, select};
+use gjc_entry::{Env, Leaf, Message, ModelRef, Params, Source, Thinking};
+use gjc_flow::Policy;
+use gjc_llm::{Assembler, End, Provider};
+use gjc_log::fs::Fs;
+use gjc_log::{Health, Storage, durable};
+use gjc_protocol::{
+    Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
+    StepName,
+};
+use gjc_tools::Tools;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// How long the actor waits before it tries again to write what could not be written.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Everything that a session runs with.
+#[derive(Clone)]
+pub struct Config {
+    /// Clock, ids, folders, variables.
+    pub env: Env,
+    /// The folder that it works in.
+    pub cwd: PathBuf,
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// Which model of theirs.
+    pub model: ModelRef,
+    /// How long it may think.
+    pub thinking: Thinking,
+    /// Numbers of a request.
+    pub params: Params,
+    /// The tools that it may call.
+    pub tools: Tools,
+    /// The rules of flow.
+    pub policy: Policy,
+    /// The system prompt, without the day.
+    pub system: String,
+    /// Whether the day stands at the end of the system prompt.
+    pub with_day: bool,
+}
+
+impl Config {
+    /// The system prompt of a day.
+    pub(crate) fn system_prompt(&self, today: &str) -> String {
+        if self.with_day { format!("{}\n\nToday is {today}.", self.system) } else { self.system.clone() }
+    }
+}
+
+/// A prompt on its way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompting {
+    /// Its pieces.
+    pub parts: Vec<PromptPart>,
+    /// When it enters.
+    pub mode: PromptMode,
+}
+
+impl Prompting {
+    /// Whether it enters at the next step.
+    pub(crate) fn steers(&self) -> bool {
+        self.mode == PromptMode::Steer
+    }
+
+    fn text(&self) -> String {
+        self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+type Mail = (Command, oneshot::Sender<Outcome>);
+
+/// A face's end of a session.
+#[derive(Clone)]
+pub struct SessionHandle {
+    mailbox: mpsc::Sender<Mail>,
+    events: Events,
+    first: Arc<EventBody>,
+}
+
+impl SessionHandle {
+    /// Gives a command, and waits for its one answer.
+    pub async fn call(&self, command: Command) -> Outcome {
+        let closed = || Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"));
+        let (reply, answer) = oneshot::channel();
+        if self.mailbox.send((command, reply)).await.is_err() {
+            return closed();
+        }
+        answer.await.unwrap_or_else(|_| closed())
+    }
+
+    /// Begins to read events: first `Session`, then everything from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        self.events.subscribe((*self.first).clone())
+    }
+}
+
+/// The actor's state. Its turn loop is in `turn`, its calls in `calls`.
+pub(crate) struct Actor<F: Fs> {
+    pub(crate) session: Session<F>,
+    pub(crate) config: Config,
+    pub(crate) events: Events,
+    pub(crate) queue: VecDeque<Prompting>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) partial: Option<Assembler>,
+    pub(crate) step: StepName,
+    pub(crate) closing: bool,
+    mailbox: mpsc::Receiver<Mail>,
+    storage: watch::Receiver<Storage>,
+    told: Told,
+    /// Who asked for the end; answered when everything is done.
+    closers: Vec<oneshot::Sender<Outcome>>,
+}
+
+/// Starts a session on the current runtime. `resumed`: whether it had entries before.
+pub fn start<F: Fs>(session: Session<F>, config: Config, resumed: bool) -> (SessionHandle, tokio::task::JoinHandle<()>) {
+    let (mailbox, inbox) = mpsc::channel(64);
+    let events = Events::default();
+    let first = Arc::new(EventBody::Session {
+        id: session.id().to_string(),
+        cwd: config.cwd.display().to_string(),
+        file: session.log().file_path().map(|path| path.display().to_string()),
+        resumed,
+        label: LabelInfo::from(session.labels().label()),
+    });
+    let handle = SessionHandle { mailbox, events: events.clone(), first };
+    let storage = session.log().storage();
+    let actor = Actor {
+        session,
+        config,
+        events,
+        queue: VecDeque::new(),
+        cancel: CancellationToken::new(),
+        partial: None,
+        step: StepName::Idle,
+        closing: false,
+        mailbox: inbox,
+        storage,
+        told: Told::Ok,
+        closers: Vec::new(),
+    };
+    (handle, tokio::spawn(actor.run()))
+}
+
+impl<F: Fs> Actor<F> {
+    async fn run(mut self) {
+        let around = Surrounding { cancel: self.cancel.clone(), labels: self.session.labels().watch() };
+        if let Err(failure) = recover(&mut self.session, &self.config, &around).await {
+            self.fail("not_stored", failure.to_string(), None);
+        }
+        while !self.closing {
+            let again = self.config.env.clock.sleep(WRITE_AGAIN);
+            let failing = self.told != Told::Ok;
+            tokio::select! {
+                mail = self.mailbox.recv() => match mail {
+                    Some((Command::Prompt { parts, mode }, reply)) => {
+                        if let Some(prompt) = self.accept(parts, mode, reply) {
+                            self.turns(prompt).await;
+                        }
+                    }
+                    Some((command, reply)) => self.command(command, reply),
+                    // Nobody can reach the session any more.
+                    None => self.closing = true,
+                },
+                () = again, if failing => {
+                    self.session.write_again();
+                    self.tell_storage();
+                }
+            }
+        }
+        self.step = StepName::Closing;
+        self.make_durable().await;
+        for closer in std::mem::take(&mut self.closers) {
+            let _ = closer.send(Outcome::Done { value: json!({ "stored": self.told == Told::Ok }) });
+        }
+        // The log is closed, and its lock free, before anybody is told so.
+        let Self { session, events, .. } = self;
+        drop(session);
+        events.emit(EventBody::Closed);
+    }
+
+    /// Answers a prompt; gives it back when it may begin.
+    fn accept(&self, parts: Vec<PromptPart>, mode: PromptMode, reply: oneshot::Sender<Outcome>) -> Option<Prompting> {
+        let prompt = Prompting { parts, mode };
+        let empty = prompt.text().trim().is_empty();
+        let human = prompt.parts.iter().all(|part| part.origin.is_human());
+        let outcome = if empty {
+            Outcome::Refused(Refusal::new("empty_prompt", "the prompt is empty").hint("say something"))
+        } else if !human {
+            let why = "a prompt's origin must be typed, paste or media";
+            Outcome::Refused(Refusal::new("bad_origin", why))
+        } else {
+            Outcome::Accepted
+        };
+        let accepted = matches!(outcome, Outcome::Accepted);
+        let _ = reply.send(outcome);
+        accepted.then_some(prompt)
+    }
+
+    /// Any command but a prompt that begins a turn. Never waits.
+    fn command(&mut self, command: Command, reply: oneshot::Sender<Outcome>) {
+        let outcome = match command {
+            Command::Prompt { parts, mode } => {
+                if let Some(prompt) = self.accept(parts, mode, reply) {
+                    self.queue.push_back(prompt);
+                    self.tell_queue();
+                }
+                return;
+            }
+            Command::Unqueue => match self.queue.pop_back() {
+                Some(prompt) => {
+                    self.tell_queue();
+                    Outcome::Done { value: json!({ "text": prompt.text() }) }
+                }
+                None => Outcome::Refused(Refusal::new("nothing_queued", "no prompt is waiting")),
+            },
+            Command::Abort if self.step == StepName::Idle => {
+                Outcome::Refused(Refusal::new("nothing_running", "nothing is running"))
+            }
+            Command::Abort => {
+                self.cancel.cancel();
+                Outcome::Accepted
+            }
+            Command::Snapshot => match serde_json::to_value(self.snapshot()) {
+                Ok(value) => Outcome::Done { value },
+                Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
+            },
+            Command::Close => {
+                self.closing = true;
+                self.cancel.cancel();
+                self.closers.push(reply);
+                return;
+            }
+            _ => Outcome::Refused(Refusal::new("unknown_command", "this version does not know the command")),
+        };
+        let _ = reply.send(outcome);
+    }
+
+    /// Waits for something while commands go on being answered.
+    pub(crate) async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                mail = self.mailbox.recv(), if !self.mailbox.is_closed() => match mail {
+                    Some((command, reply)) => self.command(command, reply),
+                    None => {
+                        // Every face is gone: finish what runs, as a person would want, and end.
+                        self.closing = true;
+                    }
+                },
+                done = &mut work => return done,
+            }
+        }
+    }
+
+    /// Waits until everything is durable. `false`, and faces are told, when it cannot be at the moment.
+    pub(crate) async fn make_durable(&mut self) -> bool {
+        let lsn = self.session.want_durable();
+        let mut storage = self.session.log().storage();
+        let stored = self.attend(async move { durable(&mut storage, lsn).await }).await;
+        self.tell_storage();
+        stored.is_ok()
+    }
+
+    /// Tells faces when storage begins or ceases to fail.
+    pub(crate) fn tell_storage(&mut self) {
+        let now = match &self.storage.borrow_and_update().health {
+            Health::Ok => Told::Ok,
+            Health::Failing(why) => Told::Failing { why: why.to_string() },
+        };
+        if now != self.told {
+            self.told = now.clone();
+            self.events.emit(EventBody::Storage(now));
+        }
+    }
+
+    fn tell_queue(&self) {
+        self.events.emit(EventBody::Queued { waiting: self.queue.len() });
+    }
+
+    /// The oldest queued prompt of a kind.
+    pub(crate) fn take_queued(&mut self, kind: impl Fn(&Prompting) -> bool) -> Option<Prompting> {
+        let index = self.queue.iter().position(kind)?;
+        let prompt = self.queue.remove(index);
+        self.tell_queue();
+        prompt
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let messages = self.session.messages();
+        let partial = self.partial.clone().map(|assembler| Partial {
+            message: to_json(&Message::Assistant(assembler.finish(End::Aborted, self.session.now_millis()))),
+        });
+        let (log, folds) = self.session.parts();
+        let usage = folds.get::<Totals>(log, Leaf::Current).map(|totals| totals.usage.clone()).unwrap_or_default();
+        Snapshot {
+            seq: self.events.seq(),
+            session: self.session.id().to_string(),
+            cwd: self.config.cwd.display().to_string(),
+            file: self.session.log().file_path().map(|path| path.display().to_string()),
+            step: self.step,
+            label: LabelInfo::from(self.session.labels().label()),
+            messages,
+            partial,
+            queue: self.queue.iter().map(|prompt| Queued { text: prompt.text(), mode: prompt.mode }).collect(),
+            usage,
+            storage: self.told.clone(),
+        }
+    }
+}
+
+impl<F: Fs> Session<F> {
+    /// The last entry's message, as JSON.
+    pub(crate) fn last_message(&self) -> Option<Value> {
+        let node = self.log().path(Leaf::Current).ok()?.0.pop()?;
+        match &self.log().body(node.at).ok()?.body {
+            gjc_entry::Body::Message(message) => Some(to_json(message)),
+            _ => None,
+        }
+    }
+
+    /// The messages of the active path, as JSON.
+    fn messages(&self) -> Vec<Value> {
+        let Ok((selected, _)) = select(self.log(), Leaf::Current) else { return Vec::new() };
+        selected
+            .iter()
+            .map(|item| {
+                let mut json = Vec::new();
+                item.message.write(&mut json);
+                serde_json::from_slice(&json).unwrap_or(Value::Null)
+            })
+            .collect()
+    }
+}
+
+fn to_json(message: &Message) -> Value {
+    let mut json = Vec::new();
+    message.write(&mut json);
+    serde_json::from_slice(&json).unwrap_or(Value::Null)
+}

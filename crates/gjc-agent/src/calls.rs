@@ -1,0 +1,286 @@
+//! The calls of one answer: plan, decide, permit, run, admit.
+
+use crate::actor::{Actor, Config};
+use crate::admit::{Fact, NotAdmitted, Session};
+use gjc_entry::{
+    AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult,
+};
+use gjc_flow::{Call, Labelled, LabelWatch, Permits, Verdict, decide_all};
+use gjc_log::fs::Fs;
+use gjc_protocol::{EventBody, StepName, ToolEnd};
+use gjc_tools::{Effects, Progress, Run, SessionView, Shown, Surroundings, Tool, ToolCtx, ToolOutput};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What calls share for the length of a turn.
+#[derive(Clone)]
+pub(crate) struct Surrounding {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) labels: LabelWatch,
+}
+
+struct Looks(LabelWatch);
+
+impl SessionView for Looks {
+    fn label(&self) -> Label {
+        self.0.now().0
+    }
+}
+
+/// A call as the model asked for it.
+struct Asked {
+    op: OpId,
+    id: String,
+    name: String,
+    input: Box<RawValue>,
+}
+
+/// A call that may be planned.
+struct Ready {
+    asked: Asked,
+    tool: Arc<dyn Tool>,
+    effects: Effects,
+    run: Run,
+}
+
+/// What a call's task gives back.
+struct Ran {
+    asked: Asked,
+    output: ToolOutput,
+    began: Instant,
+}
+
+impl<F: Fs> Actor<F> {
+    /// Runs the calls of an answer and admits a result for each. Parallel calls run side by side; serial ones in order.
+    pub(crate) async fn run_calls(&mut self, entry: &EntryId, said: &AssistantMessage) -> Result<(), NotAdmitted> {
+        let asked: Vec<Asked> = said
+            .calls()
+            .enumerate()
+            .map(|(index, (id, name, input))| Asked {
+                op: OpId {
+                    session: self.session.id().clone(),
+                    entry: entry.clone(),
+                    call: u16::try_from(index).unwrap_or(u16::MAX),
+                },
+                id: id.into(),
+                name: name.into(),
+                input: input.to_owned(),
+            })
+            .collect();
+        let alone = asked.len() == 1;
+        let mut waiting = asked.into_iter().peekable();
+        while let Some(asked) = waiting.next() {
+            if self.cancel.is_cancelled() {
+                self.refuse(asked, "not run: the turn was ended before".into()).await?;
+                continue;
+            }
+            let ready = match self.ready(asked, alone) {
+                Ok(ready) => ready,
+                Err((asked, why)) => {
+                    self.refuse(asked, why).await?;
+                    continue;
+                }
+            };
+            let mut batch = vec![ready];
+            if batch[0].run == Run::Parallel {
+                while let Some(next) = waiting.next_if(|next| self.is_parallel(&next.name)) {
+                    match self.ready(next, alone) {
+                        Ok(ready) => batch.push(ready),
+                        Err((asked, why)) => self.refuse(asked, why).await?,
+                    }
+                }
+            }
+            self.run_batch(batch).await?;
+        }
+        Ok(())
+    }
+
+    fn is_parallel(&self, name: &str) -> bool {
+        self.config.tools.get(name).and_then(|tool| tool.spec(&Shown::default())).is_some_and(|spec| spec.run == Run::Parallel)
+    }
+
+    fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, (Asked, String)> {
+        let found = self.config.tools.get(&asked.name).and_then(|tool| Some((tool, tool.spec(&Shown::default())?)));
+        let Some((tool, spec)) = found else {
+            let why = format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
+            return Err((asked, why));
+        };
+        if spec.run == Run::Sole && !alone {
+            let why = format!("{} must be the only call of its message; call it again alone", asked.name);
+            return Err((asked, why));
+        }
+        Ok(Ready { tool: Arc::clone(tool), effects: spec.effects, run: spec.run, asked })
+    }
+
+    /// Plans and decides all calls of a batch, at the join of what all of them read, then runs them side by side.
+    async fn run_batch(&mut self, batch: Vec<Ready>) -> Result<(), NotAdmitted> {
+        self.step = StepName::Deciding;
+        let (mut planned, mut calls): (Vec<Ready>, Vec<Call>) = (Vec::new(), Vec::new());
+        for ready in batch {
+            let ctx = context(&self.session, &self.config, &self.surrounding(), ready.asked.op.clone());
+            match ready.tool.plan(&ctx, &ready.asked.input) {
+                Ok(call) => {
+                    planned.push(ready);
+                    calls.push(call);
+                }
+                Err(refusal) => self.refuse(ready.asked, refusal.to_string()).await?,
+            }
+        }
+        let decisions = decide_all(&self.config.policy, self.session.labels(), &calls);
+        let mut running: JoinSet<Ran> = JoinSet::new();
+        let mut names: Vec<(tokio::task::Id, Asked)> = Vec::new();
+        for ((ready, call), decision) in planned.into_iter().zip(calls).zip(decisions) {
+            if let Verdict::Block(why) = &decision.verdict {
+                let why = why.clone();
+                self.refuse(ready.asked, why).await?;
+                continue;
+            }
+            // An effect outside is never without its record: the answer that asks for it is durable first.
+            if ready.effects == Effects::Outside && !self.make_durable().await {
+                let why = "not run: the session cannot be stored at the moment, and this would act outside of it";
+                self.refuse(ready.asked, why.into()).await?;
+                continue;
+            }
+            let permits = decision.permits(&ready.asked.op, self.session.labels());
+            gjc_fp::fp!("agent.call.before");
+            let asked = ready.asked.clone_names();
+            let handle = self.start(&mut running, ready, call, permits);
+            names.push((handle, asked));
+        }
+        self.step = StepName::Running;
+        while !running.is_empty() {
+            let ended = self.attend(async { running.join_next_with_id().await }).await;
+            match ended {
+                Some(Ok((id, ran))) => {
+                    names.retain(|(other, _)| *other != id);
+                    self.finish(ran).await?;
+                }
+                Some(Err(error)) => {
+                    if let Some(index) = names.iter().position(|(id, _)| *id == error.id()) {
+                        let (_, asked) = names.swap_remove(index);
+                        self.refuse(asked, "the tool failed inside; this is a fault of gjc, not of the call".into()).await?;
+                    }
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, running: &mut JoinSet<Ran>, ready: Ready, call: Call, permits: Permits) -> tokio::task::Id {
+        let Ready { asked, tool, .. } = ready;
+        let input = serde_json::from_str(asked.input.get()).unwrap_or(Value::Null);
+        self.events.emit(EventBody::ToolStarted { op: asked.op.clone(), tool: asked.name.clone(), input });
+        let (progress, mut shown) = mpsc::unbounded_channel();
+        let (events, op) = (self.events.clone(), asked.op.clone());
+        let mut ctx = context(&self.session, &self.config, &self.surrounding(), asked.op.clone());
+        ctx.progress = Progress::new(progress);
+        let clock = Arc::clone(&self.config.env.clock);
+        let handle = running.spawn(async move {
+            let began = clock.mono();
+            let work = tool.run(ctx, call, permits);
+            tokio::pin!(work);
+            let output = loop {
+                tokio::select! {
+                    output = &mut work => break output,
+                    Some(text) = shown.recv() => events.emit(EventBody::ToolProgress { op: op.clone(), text }),
+                }
+            };
+            while let Ok(text) = shown.try_recv() {
+                events.emit(EventBody::ToolProgress { op: op.clone(), text });
+            }
+            Ran { asked, output, began }
+        });
+        handle.id()
+    }
+
+    /// Admits what a call gave.
+    async fn finish(&mut self, ran: Ran) -> Result<(), NotAdmitted> {
+        let Ran { asked, output, began } = ran;
+        let ms = self.config.env.clock.mono().duration_since(began).as_millis();
+        let (is_error, at) = (output.is_error, self.session.now_millis());
+        gjc_fp::fp!("agent.call.after");
+        let label = output.content.label();
+        let rest = Labelled::new((asked.id.clone(), asked.name.clone(), output.details, is_error, at), label);
+        let fact = output
+            .content
+            .zip(rest)
+            .map(|(content, (id, tool, details, is_error, at))| Fact::new(result(id, tool, content, details, is_error, at)));
+        match self.admit_message(fact) {
+            // Above the clearance: the model hears that, and nothing of the content.
+            Err(NotAdmitted::AboveClearance(above)) => self.refuse_quietly(&asked, above.to_string())?,
+            other => other.map(drop)?,
+        }
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error, ms }));
+        Ok(())
+    }
+
+    /// Answers a call that does not run.
+    async fn refuse(&mut self, asked: Asked, why: String) -> Result<(), NotAdmitted> {
+        self.refuse_quietly(&asked, why)?;
+        self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error: true, ms: 0 }));
+        Ok(())
+    }
+
+    fn refuse_quietly(&mut self, asked: &Asked, why: String) -> Result<(), NotAdmitted> {
+        let at = self.session.now_millis();
+        let content = vec![Block::text(why, gjc_entry::Origin::Host)];
+        let body = result(asked.id.clone(), asked.name.clone(), content, Value::Null, true, at);
+        self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
+    }
+
+    fn surrounding(&self) -> Surrounding {
+        Surrounding { cancel: self.cancel.clone(), labels: self.session.labels().watch() }
+    }
+}
+
+impl Asked {
+    /// What is needed to answer it if its task dies.
+    fn clone_names(&self) -> Self {
+        Self { op: self.op.clone(), id: self.id.clone(), name: self.name.clone(), input: self.input.clone() }
+    }
+}
+
+/// The context of one act.
+#[allow(clippy::disallowed_methods, reason = "the actor is the runtime that says who calls")]
+pub(crate) fn context<F: Fs>(session: &Session<F>, config: &Config, around: &Surrounding, op: OpId) -> ToolCtx {
+    let (nowhere, _) = mpsc::unbounded_channel();
+    ToolCtx::new(
+        session.runtime(),
+        op,
+        Surroundings {
+            cancel: around.cancel.clone(),
+            session: Arc::new(Looks(around.labels.clone())),
+            redeem: Arc::new(around.labels.clone()),
+            clock: Arc::clone(&config.env.clock),
+            cwd: config.cwd.clone(),
+            artifacts: session.log().file_path().map(|path| path.with_extension("")),
+            progress: Progress::new(nowhere),
+        },
+    )
+}
+
+/// A tool's result as a body.
+pub(crate) fn result(id: String, tool: String, content: Vec<Block>, details: Value, is_error: bool, at: i64) -> Body {
+    let details = (!details.is_null()).then(|| serde_json::value::to_raw_value(&details).ok()).flatten();
+    Body::Message(Message::ToolResult(ToolResult {
+        call_id: id,
+        tool,
+        content: Content::Blocks(content),
+        details,
+        is_error,
+        at,
+        extra: Vec::new(),
+    }))
+}
+
+/// Whether an answer wants tools to run.
+pub(crate) fn wants_tools(said: &AssistantMessage) -> bool {
+    !matches!(said.stop, StopReason::Aborted | StopReason::Error) && said.calls().next().is_some()
+}

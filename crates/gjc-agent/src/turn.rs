@@ -1,0 +1,248 @@
+//! One turn: ask, run calls, ask again, until the model has nothing left to ask; then the turn boundary.
+
+use crate::actor::{Actor, Prompting};
+use crate::admit::{Fact, NotAdmitted};
+use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, STEP, Stage, TURN};
+use crate::calls::wants_tools;
+use crate::request::{NoRequest, next_request};
+use futures_util::StreamExt;
+use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, UserMessage};
+use gjc_flow::Labelled;
+use gjc_llm::{Assembler, Backoff, BlockKind, End, ProviderError, StreamEvent};
+use gjc_log::fs::Fs;
+use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
+use tokio_util::sync::CancellationToken;
+
+/// What came of asking the model.
+enum Asked {
+    Answer(EntryId, AssistantMessage),
+    Aborted,
+    Failed(String, String),
+}
+
+impl<F: Fs> Actor<F> {
+    /// Runs turns, beginning with a prompt, until nothing waits.
+    pub(crate) async fn turns(&mut self, prompt: Prompting) {
+        let mut next = Some(prompt);
+        while let Some(prompt) = next.take() {
+            self.cancel = CancellationToken::new();
+            self.events.emit(EventBody::TurnStarted);
+            let cause = match self.turn(prompt).await {
+                Ok(cause) => cause,
+                Err(failure) => {
+                    self.fail("not_stored", failure.to_string(), None);
+                    Cause::Failure
+                }
+            };
+            let follows = self.turn_boundary(cause).await;
+            let end = match cause {
+                Cause::Answer | Cause::Results => TurnEnd::Done,
+                Cause::Abort => TurnEnd::Aborted,
+                Cause::Failure => TurnEnd::Failed,
+            };
+            self.step = StepName::Idle;
+            self.events.emit(EventBody::TurnEnded { end });
+            if follows == NextTurn::Human && !self.closing {
+                next = self.take_queued(|_| true);
+            }
+        }
+    }
+
+    async fn turn(&mut self, prompt: Prompting) -> Result<Cause, NotAdmitted> {
+        self.admit_prompt(prompt)?;
+        loop {
+            match self.ask().await? {
+                Asked::Aborted => return Ok(Cause::Abort),
+                Asked::Failed(code, sentence) => {
+                    self.fail(&code, sentence, None);
+                    return Ok(Cause::Failure);
+                }
+                Asked::Answer(_, said) if !wants_tools(&said) => return Ok(Cause::Answer),
+                Asked::Answer(entry, said) => self.run_calls(&entry, &said).await?,
+            }
+            if self.cancel.is_cancelled() {
+                return Ok(Cause::Abort);
+            }
+            self.step_boundary().await?;
+        }
+    }
+
+    async fn step_boundary(&mut self) -> Result<(), NotAdmitted> {
+        self.step = StepName::StepBoundary;
+        self.boundary(STEP, Cause::Results).await.map(drop)
+    }
+
+    async fn turn_boundary(&mut self, cause: Cause) -> NextTurn {
+        self.step = StepName::TurnBoundary;
+        match self.boundary(TURN, cause).await {
+            Ok(next) => next,
+            Err(failure) => {
+                self.fail("not_stored", failure.to_string(), None);
+                NextTurn::Idle
+            }
+        }
+    }
+
+    /// The driver: plans each stage in its order and executes the plan. Every stage looks at the situation as the stages
+    /// before it have left it.
+    async fn boundary(&mut self, stages: &[Stage], cause: Cause) -> Result<NextTurn, NotAdmitted> {
+        let mut next = NextTurn::Idle;
+        for stage in stages {
+            let situation = Boundary { cause, queue: self.queue.iter().cloned().collect(), deliveries: Vec::new() };
+            for act in stage.plan(&situation) {
+                match act {
+                    Act::AdmitSteering => {
+                        if let Some(prompt) = self.take_queued(Prompting::steers) {
+                            self.admit_prompt(prompt)?;
+                        }
+                    }
+                    Act::AwaitDurable => drop(self.make_durable().await),
+                    Act::Next(chosen) => next = chosen,
+                }
+            }
+            gjc_fp::fp!("agent.boundary.stage");
+        }
+        Ok(next)
+    }
+
+    fn admit_prompt(&mut self, prompt: Prompting) -> Result<(), NotAdmitted> {
+        let typed = prompt.parts.iter().any(|part| part.origin == gjc_entry::Origin::Typed);
+        let blocks = prompt.parts.into_iter().map(|part| Block::text(part.text, part.origin)).collect();
+        let at = self.session.now_millis();
+        let body =
+            Body::Message(Message::User(UserMessage { content: Content::Blocks(blocks), at, extra: Vec::new() }));
+        let fact = Fact { typed, ..Fact::new(body) };
+        self.admit_message(Labelled::new(fact, Label::PUBLIC_TRUSTED)).map(drop)
+    }
+
+    /// Admits a message and shows it to the faces.
+    pub(crate) fn admit_message(&mut self, fact: Labelled<Fact>) -> Result<EntryId, NotAdmitted> {
+        let before = self.session.labels().label();
+        let appended = self.session.admit(fact)?;
+        let entry = appended.ids.first().cloned().unwrap_or(EntryId::Other("".into()));
+        if let Some(message) = self.session.last_message() {
+            self.events.emit(EventBody::Message { entry: entry.to_string(), message });
+        }
+        let after = self.session.labels().label();
+        if after != before {
+            self.events.emit(EventBody::Label(LabelInfo::from(after)));
+        }
+        self.tell_storage();
+        Ok(entry)
+    }
+
+    /// One request and its answer, with retries where they are safe.
+    async fn ask(&mut self) -> Result<Asked, NotAdmitted> {
+        let rendered = match next_request(&mut self.session, &self.config) {
+            Ok(rendered) => rendered,
+            Err(NoRequest::NotAdmitted(failure)) => return Err(failure),
+            Err(failure) => return Ok(Asked::Failed("no_request".into(), failure.to_string())),
+        };
+        gjc_fp::fp!("agent.request.before");
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            self.step = StepName::Streaming;
+            let (assembler, error) = self.stream(rendered.clone()).await;
+            let Some(error) = error else {
+                let end = if self.cancel.is_cancelled() { End::Aborted } else { End::Complete };
+                return self.admit_answer(assembler, end);
+            };
+            let jitter = u64::try_from(self.session.now_millis()).unwrap_or(0);
+            let delay = if error.may_retry() { Backoff::delay(attempt, error.after(), jitter) } else { None };
+            let Some(delay) = delay else {
+                let sentence = error.to_string();
+                // What came before the break is kept: it was paid for, and a person has seen it.
+                if assembler.has_content() {
+                    self.admit_answer(assembler, End::Error(sentence.clone()))?;
+                }
+                return Ok(Asked::Failed(code(&error).into(), sentence));
+            };
+            self.events.emit(EventBody::Retry {
+                attempt: attempt + 1,
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                why: error.to_string(),
+            });
+            let (sleep, cancel) = (self.config.env.clock.sleep(delay), self.cancel.clone());
+            self.attend(async move {
+                tokio::select! {
+                    () = sleep => {}
+                    () = cancel.cancelled() => {}
+                }
+            })
+            .await;
+            if self.cancel.is_cancelled() {
+                return Ok(Asked::Aborted);
+            }
+        }
+    }
+
+    /// Streams one answer to the faces. The text exists as events only until it is whole.
+    async fn stream(&mut self, rendered: gjc_llm::Rendered) -> (Assembler, Option<ProviderError>) {
+        self.events.emit(EventBody::MessageStarted);
+        self.partial = Some(Assembler::new(self.config.model.clone()));
+        let mut kinds: Vec<(u16, BlockKind)> = Vec::new();
+        let mut stream = self.config.provider.stream(rendered, self.cancel.clone());
+        let mut error = None;
+        while let Some(event) = self.attend(stream.next()).await {
+            let event = match event {
+                Ok(event) => event,
+                Err(failure) => {
+                    error = Some(failure);
+                    break;
+                }
+            };
+            match &event {
+                StreamEvent::BlockStart { index, kind } => kinds.push((*index, kind.clone())),
+                StreamEvent::Delta { index, text } => {
+                    let (index, text) = (*index, text.clone());
+                    match kinds.iter().find(|(other, _)| *other == index) {
+                        Some((_, BlockKind::Text)) => self.events.emit(EventBody::TextDelta { index, text }),
+                        Some((_, BlockKind::Thinking)) => self.events.emit(EventBody::ThinkingDelta { index, text }),
+                        Some((_, BlockKind::ToolCall { .. })) => self.events.emit(EventBody::CallDelta { index, text }),
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+            if let Some(partial) = &mut self.partial {
+                partial.push(event);
+            }
+        }
+        let assembler = self.partial.take().unwrap_or_else(|| Assembler::new(self.config.model.clone()));
+        (assembler, error)
+    }
+
+    fn admit_answer(&mut self, assembler: Assembler, end: End) -> Result<Asked, NotAdmitted> {
+        let aborted = end == End::Aborted;
+        let said = assembler.finish(end, self.session.now_millis());
+        if aborted && said.content.is_empty() {
+            return Ok(Asked::Aborted);
+        }
+        let usage = said.usage.clone();
+        // The answer is made of the session's own context: it bears the session's label.
+        let label = self.session.labels().label();
+        let fact = Labelled::new(Fact::new(Body::Message(Message::Assistant(said.clone()))), label);
+        let entry = self.admit_message(fact)?;
+        self.events.emit(EventBody::Usage { usage });
+        Ok(if aborted { Asked::Aborted } else { Asked::Answer(entry, said) })
+    }
+
+    pub(crate) fn fail(&mut self, code: &str, sentence: String, hint: Option<String>) {
+        self.events.emit(EventBody::Error { code: code.into(), sentence, hint });
+    }
+}
+
+/// The stable code of a provider's failure.
+fn code(error: &ProviderError) -> &'static str {
+    match error {
+        ProviderError::Retry { .. } => "provider_unavailable",
+        ProviderError::Overflow { .. } => "context_overflow",
+        ProviderError::Auth { .. } => "provider_auth",
+        ProviderError::Quota { .. } => "provider_quota",
+        ProviderError::BadRequest(_) => "provider_bad_request",
+        ProviderError::Cut { .. } => "answer_cut",
+        #[allow(unreachable_patterns, reason = "the enum may grow")]
+        _ => "provider",
+    }
+}
