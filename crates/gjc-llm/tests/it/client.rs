@@ -1,7 +1,8 @@
 //! The adapter against a server on loopback.
 
 use crate::kit::{
-    Answer, HEAD, RECORDED, Reply, Server, Still, Store, assembled, block_on, env, json, recorded, request, text, user,
+    Answer, HEAD, RECORDED, Reply, Server, Still, Store, assembled, block_on, env, json, read_request, recorded,
+    request, text, user,
 };
 use futures_util::StreamExt;
 use gjc_entry::Thinking;
@@ -113,7 +114,7 @@ fn a_silent_server_is_not_waited_for_for_ever() {
     let begun = recorded()[..recorded().find("event: content_block_stop").unwrap()].to_owned();
     for (bytes, begun) in [(HEAD.to_owned(), false), (HEAD.to_owned() + &begun, true)] {
         let server = Server::new(vec![Reply::ThenSilence(bytes.into_bytes())]);
-        let config = AnthropicConfig { idle_limit: Duration::from_millis(80), ..config(server.url()) };
+        let config = AnthropicConfig { idle_limit: Duration::from_millis(500), ..config(server.url()) };
         let (_, error) = assembled(ask(&provider(config)));
         assert!(matches!(error, Some(ProviderError::Cut { replay_safe, .. }) if replay_safe != begun), "{error:?}");
     }
@@ -143,20 +144,20 @@ fn cancelling_ends_the_stream_without_an_error() {
 
 #[test]
 fn a_connection_is_used_again() {
-    // One connection, two requests: the server would refuse a second connection.
-    use std::io::{Read, Write};
+    // One connection, two requests: the server refuses a second connection. The end of a body comes behind its last event.
+    use std::io::Write;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let served = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         drop(listener);
+        stream.set_nodelay(true).unwrap();
         let body = recorded();
-        let head = HEAD.replace("connection: close", &format!("content-length: {}", body.len()));
-        let mut buffer = [0; 65536];
+        let head = HEAD.replace("connection: close", "transfer-encoding: chunked");
         let mut served = 0;
-        while served < 2 && stream.read(&mut buffer).unwrap_or(0) > 0 {
-            stream.write_all(head.as_bytes()).unwrap();
-            stream.write_all(body.as_bytes()).unwrap();
+        while served < 2 && !read_request(&mut stream).is_empty() {
+            write!(stream, "{head}{:x}\r\n{body}\r\n", body.len()).unwrap();
+            stream.write_all(b"0\r\n\r\n").unwrap();
             served += 1;
         }
         served
@@ -185,14 +186,37 @@ fn a_key_is_in_no_debug_output_and_a_strange_one_is_refused() {
 }
 
 #[test]
-fn a_client_for_http_is_built_without_reading_certificates() {
-    // Not a time limit, which a busy machine would break: the first failure comes from the connection, not from TLS, and
-    // for https a certificate store is read (or its absence told).
+fn an_unreachable_server_is_named_whatever_the_scheme() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for scheme in ["http", "https"] {
         let (_, error) = assembled(ask(&provider(config(format!("{scheme}://{closed}")))));
         let sentence = error.unwrap().to_string();
-        let certificates = scheme == "https" && sentence.contains("certificates");
-        assert!(sentence.contains("cannot be reached") || certificates, "{scheme}: {sentence}");
+        // A machine without a certificate store is told so, and only for https.
+        let no_store = scheme == "https" && sentence.contains("ca-certificates");
+        assert!(sentence.contains("127.0.0.1 cannot be reached") || no_store, "{scheme}: {sentence}");
     }
+}
+
+#[test]
+fn a_key_is_never_sent_in_the_clear_to_an_https_address() {
+    // The server takes the first bytes of the handshake and hangs up.
+    use std::io::Read;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let seen = std::thread::spawn(move || {
+        let mut first = [0; 4096];
+        let count = listener.accept().unwrap().0.read(&mut first).unwrap();
+        first[..count].to_vec()
+    });
+    let provider = provider(config(format!("https://{at}")));
+    let (_, error) = assembled(ask(&provider));
+    let sentence = error.unwrap().to_string();
+    if sentence.contains("ca-certificates") {
+        // A machine without a certificate store never gets as far; the server must not wait for it.
+        drop(std::net::TcpStream::connect(at));
+    }
+    let seen = seen.join().unwrap();
+    assert!(!sentence.contains(ASCII_KEY), "{sentence}");
+    assert!(!seen.windows(ASCII_KEY.len()).any(|bytes| bytes == ASCII_KEY.as_bytes()), "{sentence}");
+    assert!(!seen.starts_with(b"POST"), "{sentence}");
 }

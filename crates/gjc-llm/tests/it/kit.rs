@@ -260,7 +260,8 @@ impl Server {
     }
 }
 
-fn read_request(stream: &mut impl Read) -> String {
+/// One request: head and body.
+pub(crate) fn read_request(stream: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {

@@ -95,6 +95,24 @@ fn nonsense_is_an_error_and_never_a_panic() {
     assert!(matches!(error, Some(ProviderError::Cut { .. })));
 }
 
+/// A connection that is not read to its end cannot be used again: the next request would pay for a new handshake.
+#[test]
+fn a_whole_answer_is_read_to_the_end_of_its_body() {
+    use futures_util::{StreamExt, stream};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let at_the_end = Arc::new(AtomicBool::new(false));
+    let flag = at_the_end.clone();
+    let end = stream::poll_fn(move |_| {
+        flag.store(true, Ordering::SeqCst);
+        std::task::Poll::Ready(None)
+    });
+    let body = stream::iter([Ok::<_, std::io::Error>(Bytes::from(recorded()))]).chain(end);
+    let (message, error) = assembled(block_on(gjc_llm::anthropic::decode(body).collect()));
+    assert_eq!((json(&message).as_str(), error), (RECORDED, None));
+    assert!(at_the_end.load(Ordering::SeqCst));
+}
+
 #[test]
 fn what_lenient_servers_send_is_understood() {
     // Arguments with the beginning of the block, no end of it, no stop reason, a `[DONE]`, half an emoji.
