@@ -6,6 +6,7 @@ use gjc_entry::{
     AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult,
 };
 use gjc_flow::{Call, Labelled, LabelWatch, Permits, Verdict, decide_all};
+use gjc_llm::INCOMPLETE;
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, StepName, ToolEnd};
 use gjc_tools::{Effects, Progress, Run, SessionView, Shown, Surroundings, Tool, ToolCtx, ToolOutput};
@@ -38,6 +39,8 @@ struct Asked {
     id: String,
     name: String,
     input: Box<RawValue>,
+    /// The arguments broke off at the output limit.
+    incomplete: bool,
 }
 
 /// A call that may be planned.
@@ -58,18 +61,24 @@ struct Ran {
 impl<F: Fs> Actor<F> {
     /// Runs the calls of an answer and admits a result for each. Parallel calls run side by side; serial ones in order.
     pub(crate) async fn run_calls(&mut self, entry: &EntryId, said: &AssistantMessage) -> Result<(), NotAdmitted> {
-        let asked: Vec<Asked> = said
-            .calls()
+        let calls = said.content.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, arguments, extra } => {
+                Some((id, name, arguments, extra.iter().any(|(field, _)| &**field == INCOMPLETE)))
+            }
+            _ => None,
+        });
+        let asked: Vec<Asked> = calls
             .enumerate()
-            .map(|(index, (id, name, input))| Asked {
+            .map(|(index, (id, name, input, incomplete))| Asked {
                 op: OpId {
                     session: self.session.id().clone(),
                     entry: entry.clone(),
                     call: u16::try_from(index).unwrap_or(u16::MAX),
                 },
-                id: id.into(),
-                name: name.into(),
-                input: input.to_owned(),
+                id: id.clone(),
+                name: name.clone(),
+                input: input.clone(),
+                incomplete,
             })
             .collect();
         let alone = asked.len() == 1;
@@ -106,6 +115,10 @@ impl<F: Fs> Actor<F> {
 
     fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, (Asked, String)> {
         let found = self.config.tools.get(&asked.name).and_then(|tool| Some((tool, tool.spec(&Shown::default())?)));
+        if asked.incomplete {
+            let why = "not run: the arguments broke off at the output limit; send less in one call, or split it";
+            return Err((asked, why.into()));
+        }
         let Some((tool, spec)) = found else {
             let why = format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
             return Err((asked, why));
@@ -243,7 +256,13 @@ impl<F: Fs> Actor<F> {
 impl Asked {
     /// What is needed to answer it if its task dies.
     fn clone_names(&self) -> Self {
-        Self { op: self.op.clone(), id: self.id.clone(), name: self.name.clone(), input: self.input.clone() }
+        Self {
+            op: self.op.clone(),
+            id: self.id.clone(),
+            name: self.name.clone(),
+            input: self.input.clone(),
+            incomplete: self.incomplete,
+        }
     }
 }
 

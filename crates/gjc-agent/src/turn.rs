@@ -153,7 +153,7 @@ impl<F: Fs> Actor<F> {
             let Some(delay) = delay else {
                 let sentence = error.to_string();
                 // What came before the break is kept: it was paid for, and a person has seen it.
-                if assembler.has_content() {
+                if !assembler.clone().finish(End::Aborted, 0).content.is_empty() {
                     self.admit_answer(assembler, End::Error(sentence.clone()))?;
                 }
                 return Ok(Asked::Failed(code(&error).into(), sentence));
@@ -242,7 +242,6 @@ fn code(error: &ProviderError) -> &'static str {
         ProviderError::Quota { .. } => "provider_quota",
         ProviderError::BadRequest(_) => "provider_bad_request",
         ProviderError::Cut { .. } => "answer_cut",
-        #[allow(unreachable_patterns, reason = "the enum may grow")]
         _ => "provider",
     }
 }
