@@ -23,7 +23,7 @@ const FORM: Form =
 /// The largest file, in bytes.
 const FILE_BYTES: u64 = 32 << 20;
 /// The most replacements of one call.
-const MAX_PLACES: usize = 100_000;
+const MAX_PLACES: usize = 10_000;
 /// Line numbers told of a text that occurs too often.
 const TOLD_PLACES: usize = 10;
 /// Bytes of the diff in the details.
@@ -146,7 +146,7 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: Label) -> Res
     }
     let by = leave(ctx, &mut permits, permitted(input))?;
     // The bytes are compared, not the time stamps: those are too coarse for two writes in a row.
-    let unchanged = || Ok(fs::read(&path)? == before);
+    let unchanged = || Ok(fs::read(&path).is_ok_and(|now| now == before));
     if !atomic::replace(&path, Some(&existing), &after, by, unchanged).map_err(failed("written"))? {
         return Err(Refusal::new("changed_meanwhile", format!("nothing was done: {given} has changed meanwhile"))
             .hint("read it again, then plan the edit anew"));
@@ -198,6 +198,8 @@ struct Text<'a> {
     body: Cow<'a, [u8]>,
     /// Where in `body` a carriage return is left out, before a line feed.
     returns: Vec<usize>,
+    /// Whether most of its lines end with CR LF.
+    crlf: bool,
     bom: usize,
 }
 
@@ -218,7 +220,8 @@ impl<'a> Text<'a> {
         if !returns.is_empty() {
             body.to_mut().extend_from_slice(&rest[done..]);
         }
-        Self { bytes, body, returns, bom: bytes.len() - rest.len() }
+        let crlf = returns.len() * 2 > memchr::memchr_iter(b'\n', &body).count();
+        Self { bytes, body, returns, crlf, bom: bytes.len() - rest.len() }
     }
 
     /// The place in the file of a place in `body`.
@@ -235,7 +238,7 @@ impl<'a> Text<'a> {
     fn crlf(&self, part: &[u8]) -> bool {
         match memchr::memchr(b'\n', part) {
             Some(at) => at > 0 && part[at - 1] == b'\r',
-            None => self.returns.len() * 2 > memchr::memchr_iter(b'\n', &self.body).count(),
+            None => self.crlf,
         }
     }
 }
@@ -362,4 +365,61 @@ fn numbered(lines: &[&str], at: usize, len: usize) -> String {
     let shown: Vec<_> =
         shown.map(|(n, line)| format!("{:>6}\t{}", at + n + 1, line.chars().take(200).collect::<String>())).collect();
     shown.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Texts whose parts repeat, with both line ends.
+    fn text() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(vec!["a", "b", "한", "글", " ", "\n", "\r\n"]), 0..40)
+            .prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn an_edit_is_a_replacement_of_normalised_text(
+            before in text(),
+            bom in any::<bool>(),
+            edits in prop::collection::vec((text(), text(), any::<bool>()), 1..3),
+        ) {
+            let file = [if bom { BOM } else { b"" }, before.as_bytes()].concat();
+            // Longer texts are seldom found.
+            let short = |text: &str| text.chars().take(3).collect::<String>().replace('\r', "");
+            let edits: Vec<_> = edits
+                .iter()
+                .map(|(old, new, all)| Replacement { old: short(old), new: new.clone(), all: Some(*all) })
+                .filter(|edit| !edit.old.is_empty())
+                .map(|edit| Prepared::new(&edit))
+                .collect();
+            let text = Text::new(&file);
+            let Ok(changes) = changes("f", &text, &edits) else { return Ok(()) };
+            let after = diff::apply(&file, &changes);
+
+            // One edit alone is what the standard library would do.
+            if let [edit] = &edits[..] {
+                let new = String::from_utf8(edit.new[0].clone()).unwrap();
+                let expected = lf(&before).replace(&edit.old, &new);
+                prop_assert_eq!(lf(std::str::from_utf8(after.strip_prefix(if bom { BOM } else { b"" }).unwrap()).unwrap()), expected);
+            }
+            // A file with one kind of line ends keeps it.
+            let feeds = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+            let returns = |bytes: &[u8]| memchr::memchr_iter(b'\r', bytes).count();
+            if feeds(&file) == returns(&file) && feeds(&file) > 0 {
+                prop_assert_eq!(feeds(&after), returns(&after));
+            }
+            if returns(&file) == 0 {
+                prop_assert_eq!(returns(&after), 0);
+            }
+            // The diff says what was done.
+            let mut lines: Vec<Vec<u8>> = file.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            for run in diff::runs(&file, &changes).into_iter().rev() {
+                lines.splice(run.old, run.new);
+            }
+            prop_assert_eq!(lines.concat(), after);
+        }
+    }
 }

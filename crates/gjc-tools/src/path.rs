@@ -58,7 +58,7 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     let path = follow(path).ok()?;
     let (there, ancestor) = path.ancestors().find_map(|ancestor| Some((ancestor.canonicalize().ok()?, ancestor)))?;
     let rest = path.strip_prefix(ancestor).ok()?;
-    rest.components().all(|part| matches!(part, Component::Normal(_))).then(|| there.join(rest))
+    rest.components().try_fold(there, |path, part| matches!(part, Component::Normal(_)).then(|| path.join(part)))
 }
 
 /// The label of what a path leads to: files of the workspace are the person's own, for all others nobody vouches.
@@ -104,6 +104,10 @@ pub(crate) fn special(given: &str) -> Refusal {
 pub(crate) fn refuse(cwd: &Path, given: &str, done: &str, error: &io::Error) -> Refusal {
     let failed = |why: &str| format!("{given} could not be {done}: {why}");
     match error.kind() {
+        // The folder is there or was made: file systems like /proc answer so.
+        ErrorKind::NotFound if done == "written" => {
+            Refusal::new("io", failed("no file can be made there")).hint("use a folder of the workspace")
+        }
         ErrorKind::NotFound => missing(cwd, given),
         ErrorKind::NotADirectory => Refusal::new("not_a_folder", failed("a part of the path is a file, not a folder"))
             .hint("list the folder above it with read"),

@@ -389,7 +389,10 @@ impl Lines {
             if self.cancel.is_cancelled() {
                 return Err(ErrorKind::Interrupted.into());
             }
-            let buffer = self.from.fill_buf()?;
+            let buffer = match self.from.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             if buffer.is_empty() {
                 return Ok(any);
             }

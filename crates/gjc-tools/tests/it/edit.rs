@@ -8,6 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 /// A file, edits, and the file after them.
 type Case<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a [u8]);
+/// A file, edits that do not fit, and what is told.
+type Misfit<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
 #[tokio::test]
 async fn texts_are_replaced_and_all_else_stays() {
@@ -78,7 +80,7 @@ async fn what_does_not_fit_is_told_and_nothing_changes() {
     let rig = Rig::new();
     let nfd: String = "한글".nfd().collect();
     #[rustfmt::skip]
-    let table: &[(&str, &[(&str, &str)], &str)] = &[
+    let table: &[Misfit<'_>] = &[
         ("x\ny\nx\n", &[("x", "z")], "edit 1: `old` occurs 2 times in f (lines 1, 3); give more of the lines around it, or \"all\": true"),
         ("aaa", &[("aa", "b")], "occurs 2 times in f (lines 1, 1)"),
         ("a\n", &[("a", "b"), ("없다", "c")], "nothing was changed:\nedit 2: `old` is not in f; read the file again"),
@@ -124,7 +126,7 @@ async fn a_file_that_changes_meanwhile_is_left_alone() {
     assert_eq!((fs::read_to_string(&path).unwrap(), names(&rig.cwd)), ("c".into(), vec!["f".to_string()]));
     let theirs = path.clone();
     rig.at_commit(move || fs::remove_file(&theirs).unwrap());
-    rig.edit("f", &[("c", "b")]).await.err();
+    assert!(rig.edit("f", &[("c", "b")]).await.err().contains("f has changed meanwhile"));
     assert!(names(&rig.cwd).is_empty());
 }
 
