@@ -227,4 +227,16 @@ mod tests {
         assert_eq!(real(&a), None);
         assert!(!label(dir.path(), &a).trusted);
     }
+
+    #[test]
+    fn a_file_that_is_not_behind_its_path_any_more_is_untrusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("글");
+        fs::write(&path, "one").unwrap();
+        let file = File::open(&path).unwrap();
+        assert!(label_of(dir.path(), &path, &file).trusted);
+        fs::write(dir.path().join("other"), "two").unwrap();
+        fs::rename(dir.path().join("other"), &path).unwrap();
+        assert!(!label_of(dir.path(), &path, &file).trusted);
+    }
 }
