@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use unicode_normalization::UnicodeNormalization;
 
 const FORM: Form =
@@ -116,12 +117,11 @@ impl Tool for Edit {
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
-        let label = planned(&call);
-        blocking(label, move || edit(&ctx, &parse(&call.input)?, permits, label)).await
+        blocking(planned(&call), move |label| edit(&ctx, &parse(&call.input)?, permits, label)).await
     }
 }
 
-fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: Label) -> Result<ToolOutput, Refusal> {
+fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -> Result<ToolOutput, Refusal> {
     let given = &input.path;
     let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
     let (path, existing) = path::writable(&ctx.cwd, given)?;
@@ -132,8 +132,10 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: Label) -> Res
         let sentence = format!("{given} has {} bytes; edit takes {FILE_BYTES}", existing.len());
         return Err(Refusal::new("too_large", sentence).hint("use bash, for example `sed -i`"));
     }
-    let label = label.join(path::label(&ctx.cwd, &path));
-    let before = fs::read(&path).map_err(failed("read"))?;
+    let mut file = File::open(&path).map_err(failed("read"))?;
+    *label = label.join(path::label_of(&ctx.cwd, &path, &file));
+    let mut before = Vec::new();
+    file.read_to_end(&mut before).map_err(failed("read"))?;
 
     let text = Text::new(&before);
     let edits: Vec<Prepared> = input.edits.iter().map(Prepared::new).collect();
@@ -153,7 +155,7 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: Label) -> Res
     }
 
     let (summary, hunks) = told(given, &edits, &lines);
-    Ok(Output::from(label)
+    Ok(Output::from(*label)
         .text(summary)
         .details(json!({
             "path": path::real(&path).unwrap_or_else(|| path.clone()).to_string_lossy(),

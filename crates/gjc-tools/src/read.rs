@@ -100,12 +100,11 @@ impl Tool for Read {
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, _: Permits) -> ToolOutput {
-        let label = planned(&call);
-        blocking(label, move || read(&ctx, &parse(&call.input)?, label)).await
+        blocking(planned(&call), move |label| read(&ctx, &parse(&call.input)?, label)).await
     }
 }
 
-fn read(ctx: &ToolCtx, input: &Input, label: Label) -> Result<ToolOutput, Refusal> {
+fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, Refusal> {
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
@@ -113,26 +112,27 @@ fn read(ctx: &ToolCtx, input: &Input, label: Label) -> Result<ToolOutput, Refusa
     let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
     let found = fs::metadata(&path).map_err(failed)?;
     if found.is_dir() {
-        return folder(ctx, input, &path, label).map_err(failed);
+        *label = label.join(path::label(&ctx.cwd, &path));
+        return folder(input, &path, *label).map_err(failed);
     }
     // Asked before it is opened: opening a pipe waits for a writer.
     if !found.is_file() {
         return Err(path::special(&input.path));
     }
     let file = File::open(&path).map_err(failed)?;
-    let label = label.join(path::label_of(&ctx.cwd, &path, &file));
+    *label = label.join(path::label_of(&ctx.cwd, &path, &file));
     let resolved = path::real(&path).unwrap_or(path);
     let mut from = BufReader::with_capacity(CHUNK, file);
     let head = from.fill_buf().map_err(failed)?;
     match Type::of(&head[..head.len().min(HEAD_BYTES)]) {
-        Type::Image(mime) => image(input, from, mime, found.len(), &resolved, label, failed),
+        Type::Image(mime) => image(input, from, mime, found.len(), &resolved, *label, failed),
         Type::Binary(what) => Err(Refusal::new("binary", format!("{} is {what}, {} bytes", input.path, found.len()))
             .hint("look at it with bash: `file`, `strings`, `xxd | head`, or a program for this type")),
         Type::Utf16 => Err(Refusal::new("binary", format!("{} is UTF-16 text, {} bytes", input.path, found.len()))
             .hint("show it with bash: `iconv -f UTF-16 -t UTF-8`")),
         Type::Text => {
             let lines = Lines { from, cancel: ctx.cancel.clone() };
-            text(input, lines, found.len(), &resolved, label, failed)
+            text(input, lines, found.len(), &resolved, *label, failed)
         }
     }
 }
@@ -219,10 +219,7 @@ fn text(
     failed: impl Fn(io::Error) -> Refusal,
 ) -> Result<ToolOutput, Refusal> {
     let first = input.first();
-    let mut before = 0;
-    while before + 1 < first && lines.skip().map_err(&failed)? {
-        before += 1;
-    }
+    let before = lines.skip(first - 1).map_err(&failed)?;
     let mut page = Page::default();
     let mut full = false;
     while page.lines < input.limit()
@@ -237,11 +234,7 @@ fn text(
     let ended = !full && lines.ended().map_err(&failed)?;
     let mut total = None;
     if ended || size <= COUNTED_BYTES {
-        let mut seen = last + u64::from(full);
-        while lines.skip().map_err(&failed)? {
-            seen += 1;
-        }
-        total = Some(seen);
+        total = Some(last + u64::from(full) + lines.skip(u64::MAX).map_err(&failed)?);
     }
 
     if page.lines == 0 && first > 1 {
@@ -363,53 +356,68 @@ impl Lines {
     /// The next line; all its bytes go into `hash`.
     fn next(&mut self, hash: &mut Sha256) -> io::Result<Option<Line>> {
         let mut line = Line { kept: Vec::new(), whole: true, bytes: 0 };
-        let found = self.each_part(|part| {
-            hash.update(part);
-            line.bytes += part.len() as u64;
-            let text = part.strip_suffix(b"\n").unwrap_or(part);
+        loop {
+            let buffer = self.buffer()?;
+            if buffer.is_empty() {
+                return Ok((line.bytes > 0).then_some(line));
+            }
+            let feed = memchr::memchr(b'\n', buffer);
+            let text = &buffer[..feed.unwrap_or(buffer.len())];
+            let len = text.len() + usize::from(feed.is_some());
             let room = LINE_BYTES - line.kept.len();
             line.whole &= text.len() <= room;
             line.kept.extend_from_slice(&text[..text.len().min(room)]);
-        })?;
-        Ok(found.then_some(line))
+            line.bytes += len as u64;
+            hash.update(&buffer[..len]);
+            self.from.consume(len);
+            if feed.is_some() {
+                return Ok(Some(line));
+            }
+        }
     }
 
-    /// Passes over a line; false at the end.
-    fn skip(&mut self) -> io::Result<bool> {
-        self.each_part(|_| {})
+    /// Passes over so many lines, or as many as there are; tells how many.
+    fn skip(&mut self, most: u64) -> io::Result<u64> {
+        let (mut passed, mut begun) = (0, false);
+        while passed < most {
+            let buffer = self.buffer()?;
+            if buffer.is_empty() {
+                return Ok(passed + u64::from(begun));
+            }
+            let mut used = buffer.len();
+            begun = !buffer.ends_with(b"\n");
+            for at in memchr::memchr_iter(b'\n', buffer) {
+                passed += 1;
+                if passed == most {
+                    used = at + 1;
+                    break;
+                }
+            }
+            self.from.consume(used);
+        }
+        Ok(passed)
     }
 
     fn ended(&mut self) -> io::Result<bool> {
-        Ok(self.from.fill_buf()?.is_empty())
+        Ok(self.buffer()?.is_empty())
     }
 
-    fn each_part(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<bool> {
-        let mut any = false;
+    fn buffer(&mut self) -> io::Result<&[u8]> {
         loop {
             if self.cancel.is_cancelled() {
                 return Err(ErrorKind::Interrupted.into());
             }
-            let buffer = match self.from.fill_buf() {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                read => read?,
-            };
-            if buffer.is_empty() {
-                return Ok(any);
-            }
-            any = true;
-            let feed = memchr::memchr(b'\n', buffer);
-            let len = feed.map_or(buffer.len(), |at| at + 1);
-            each(&buffer[..len]);
-            self.from.consume(len);
-            if feed.is_some() {
-                return Ok(true);
+            match self.from.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                // Filled: asking again only lends it.
+                Ok(_) => return self.from.fill_buf(),
             }
         }
     }
 }
 
-fn folder(ctx: &ToolCtx, input: &Input, path: &Path, label: Label) -> io::Result<ToolOutput> {
-    let label = label.join(path::label(&ctx.cwd, path));
+fn folder(input: &Input, path: &Path, label: Label) -> io::Result<ToolOutput> {
     let mut names = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
     names.sort_by_key(fs::DirEntry::file_name);
     let start = usize::try_from(input.first() - 1).unwrap_or(usize::MAX).min(names.len());

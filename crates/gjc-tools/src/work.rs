@@ -20,16 +20,20 @@ pub(crate) fn leave(ctx: &ToolCtx, permits: &mut Permits, bytes: Digest) -> Resu
     ctx.redeem.redeem(permit, bytes).map_err(|stale| Refusal::new("stale_permit", format!("nothing was done: {stale}")))
 }
 
-/// Runs file work where it may block. `label` is that of an output that tells why it failed.
-pub(crate) async fn blocking<F>(label: Label, work: F) -> ToolOutput
+/// Runs file work where it may block. The work joins into its label, at first the planned one, what it meets on the way: an
+/// output that tells why it failed bears it too.
+pub(crate) async fn blocking<F>(planned: Label, work: F) -> ToolOutput
 where
-    F: FnOnce() -> Result<ToolOutput, Refusal> + Send + 'static,
+    F: FnOnce(&mut Label) -> Result<ToolOutput, Refusal> + Send + 'static,
 {
-    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        Err(Refusal::new("internal", format!("the tool broke off: {error}"))
-            .hint("check what was done, then try again"))
-    });
-    done.unwrap_or_else(|refusal| failed(label, &refusal))
+    let labelled = move || {
+        let mut label = planned;
+        work(&mut label).unwrap_or_else(|refusal| failed(label, &refusal))
+    };
+    tokio::task::spawn_blocking(labelled).await.unwrap_or_else(|error| {
+        let broken = Refusal::new("internal", format!("the tool broke off: {error}"));
+        failed(planned, &broken.hint("check what was done, then try again"))
+    })
 }
 
 /// An output that tells why it failed.

@@ -68,7 +68,7 @@ impl Tool for Write {
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
-        blocking(Label::PUBLIC_TRUSTED, move || write(&ctx, &parse(&call.input)?, permits)).await
+        blocking(Label::PUBLIC_TRUSTED, move |_| write(&ctx, &parse(&call.input)?, permits)).await
     }
 }
 

@@ -150,4 +150,14 @@ async fn nobody_vouches_for_files_outside() {
     let label = Label { trusted: false, ..Label::PUBLIC_TRUSTED };
     assert_eq!(rig.edit("../outside/밖", &[("없다", "b")]).await.label, label);
     assert_eq!(rig.edit("../outside/밖", &[("a", "b")]).await.label, label);
+    // A link that moves between plan and run: what the failed edit tells of the file is labelled too.
+    rig.file("안", "a");
+    symlink("안", rig.cwd.join("moving")).unwrap();
+    let call = rig.plan("edit", &json!({"path": "moving", "edits": [{"old": "없다", "new": "b"}]})).unwrap();
+    assert!(call.sources[0].label.trusted);
+    fs::remove_file(rig.cwd.join("moving")).unwrap();
+    symlink(rig.outside.join("밖"), rig.cwd.join("moving")).unwrap();
+    let permits = rig.permits(&call);
+    let done = rig.run(call, permits).await;
+    assert_eq!((done.is_error, done.label), (true, label));
 }

@@ -55,6 +55,10 @@ async fn parts_tell_how_to_go_on() {
     let done = rig.call("read", json!({"path": "f", "offset": 7, "limit": 1})).await;
     assert_eq!(done.ok(), "     7\t줄 7\n[lines 7–7 of 2500; go on with offset 8]\n");
 
+    rig.file("끝", "a\nb\nc");
+    let done = rig.call("read", json!({"path": "끝", "limit": 1})).await;
+    assert_eq!(done.ok(), "     1\ta\n[lines 1–1 of 3; go on with offset 2]\n");
+
     let done = rig.call("read", json!({"path": "f", "offset": 2501})).await;
     assert_eq!(done.err(), "f has only 2500 lines\nhint: choose a smaller offset");
 }
