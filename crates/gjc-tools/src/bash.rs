@@ -1,0 +1,261 @@
+//! `bash`: a command in a shell.
+
+use crate::input::{Form, schema};
+use crate::work::{failed, leave, planned};
+use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
+use async_trait::async_trait;
+use gjc_entry::{Label, Level, Vars};
+use gjc_flow::{Call, Permits, SinkRef, SourceRef, digest};
+use gjc_process::{Exit, Finished, Spawn, SpawnError};
+use gjc_protocol::Refusal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const FORM: Form = Form { tool: "bash", example: r#"{"command": "cargo test", "timeout_ms": 120000}"# };
+
+/// Time-out when none is given.
+const TIMEOUT_MS: u64 = 120_000;
+/// The longest time-out.
+const TIMEOUT_MAX_MS: u64 = 600_000;
+/// Pieces of output that may wait to be shown.
+const PROGRESS: usize = 64;
+
+/// Ends of variable names that hold secrets.
+const SECRET_ENDS: &[&str] =
+    &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT"];
+/// Beginnings of variable names that belong to model providers.
+const SECRET_STARTS: &[&str] = &["ANTHROPIC_", "OPENAI_", "GEMINI_", "OPENROUTER_"];
+/// Whole names that hold secrets.
+const SECRET_NAMES: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "APIKEY", "API_KEY"];
+/// What every command gets, so that nothing asks, pages or paints: nobody sits at its terminal.
+const FIXED: &[(&str, &str)] =
+    &[("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("NO_COLOR", "1"), ("PAGER", "cat"), ("TERM", "dumb")];
+
+/// Runs a command with `bash -c` (`sh -c` where there is no bash) in the working folder, and ends all that it started.
+///
+/// 16 KiB of the beginning and 16 KiB of the end of the output are shown; all of a longer one is kept as
+/// `<artifacts>/<entry>-<call>.bash.log`. Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is
+/// the code as a number, or `"signal N"`, `"timed out"` or `"cancelled"`.
+///
+/// Its output counts as public and trusted, as the policy of today allows every command; the sandbox will narrow both.
+#[derive(Debug, Clone)]
+pub struct Bash {
+    env: Vec<(OsString, OsString)>,
+}
+
+impl Bash {
+    /// With these variables, without the secrets among them: names that end with `_KEY`, `_TOKEN`, `_SECRET`,
+    /// `_PASSWORD`, `_PASSWD`, `_PASSPHRASE`, `_CREDENTIALS` or `_PAT`, that begin with `ANTHROPIC_`, `OPENAI_`, `GEMINI_`
+    /// or `OPENROUTER_`, and `TOKEN`, `SECRET`, `PASSWORD`, `PGPASSWORD`, `MYSQL_PWD`, `APIKEY`, `API_KEY`; capital or not.
+    /// `PAGER` and `GIT_PAGER` (`cat`), `GIT_TERMINAL_PROMPT` (0), `NO_COLOR` (1) and `TERM` (`dumb`) are set.
+    #[must_use]
+    pub fn new(vars: &Vars) -> Self {
+        let fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
+        let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name));
+        Self { env: given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.contains(&name.as_str())
+        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+        || SECRET_STARTS.iter().any(|start| name.starts_with(start))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The command; several lines are a script.
+    command: String,
+    /// After so many milliseconds it is ended; 120000 if left out, 600000 at most.
+    timeout_ms: Option<NonZeroU64>,
+}
+
+fn parse(input: &RawValue) -> Result<Input, Refusal> {
+    let input: Input = FORM.parse(input)?;
+    if input.command.trim().is_empty() {
+        return Err(FORM.wrong("`command` is empty"));
+    }
+    if input.command.contains('\0') {
+        return Err(FORM.wrong("`command` holds a NUL character"));
+    }
+    if input.timeout_ms.is_some_and(|ms| ms.get() > TIMEOUT_MAX_MS) {
+        return Err(FORM.wrong(format!("`timeout_ms` is more than {TIMEOUT_MAX_MS}")));
+    }
+    Ok(input)
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn spec(&self, _: &Shown) -> Option<ToolSpec> {
+        Some(ToolSpec {
+            description:
+                "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
+                          terminal. What it leaves running is ended with it. Of long output the middle is left out."
+                    .into(),
+            input: schema::<Input>(),
+            effects: Effects::Outside,
+            run: Run::Serial,
+        })
+    }
+
+    fn plan(&self, _: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
+        let parsed = parse(input)?;
+        let what = format!("bash: {}", parsed.command.chars().take(80).collect::<String>());
+        let digest = digest(parsed.command.as_bytes());
+        Ok(Call {
+            tool: self.name().into(),
+            input: input.to_owned(),
+            sources: vec![SourceRef { what: what.clone(), label: Label::PUBLIC_TRUSTED }],
+            sinks: vec![SinkRef { what, level: Level::Restricted, digest }],
+        })
+    }
+
+    async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
+        let label = planned(&call);
+        let done = match parse(&call.input) {
+            Ok(input) => self.command(&ctx, input, permits, label).await,
+            Err(refusal) => Err(refusal),
+        };
+        done.unwrap_or_else(|refusal| failed(label, &refusal))
+    }
+}
+
+impl Bash {
+    async fn command(
+        &self,
+        ctx: &ToolCtx,
+        input: Input,
+        mut permits: Permits,
+        label: Label,
+    ) -> Result<ToolOutput, Refusal> {
+        let timeout = Duration::from_millis(input.timeout_ms.map_or(TIMEOUT_MS, NonZeroU64::get));
+        let mut spawn = Spawn::new("bash", &ctx.cwd);
+        spawn.args = vec!["-c".into(), input.command.as_str().into()];
+        spawn.env = self.env.clone();
+        spawn.timeout = Some(timeout);
+        spawn.spill = artifact(ctx).await;
+        let _by = leave(ctx, &mut permits, digest(input.command.as_bytes()))?;
+        let ran = match shown(spawn.clone(), ctx).await {
+            Err(SpawnError::ProgramMissing { .. }) => shown(Spawn { program: "sh".into(), ..spawn }, ctx).await,
+            ran => ran,
+        };
+        let finished = ran.map_err(|error| Refusal::new("spawn", error.to_string()))?;
+        Ok(output(&input.command, timeout, &finished, label))
+    }
+}
+
+/// Runs it, and shows the output as it comes.
+async fn shown(spawn: Spawn, ctx: &ToolCtx) -> Result<Finished, SpawnError> {
+    let (to, mut from) = mpsc::channel(PROGRESS);
+    let ran = gjc_process::run(spawn, ctx.cancel.clone(), Some(to));
+    let show = async {
+        while let Some(chunk) = from.recv().await {
+            ctx.progress.show(String::from_utf8_lossy(&chunk));
+        }
+    };
+    tokio::join!(ran, show).0
+}
+
+/// Where the whole output goes if it is too long to show.
+async fn artifact(ctx: &ToolCtx) -> Option<PathBuf> {
+    let dir = ctx.artifacts.clone()?;
+    // An entry's id may be any text of another program; as a part of a name it must not be a path.
+    let entry: String =
+        ctx.op().entry.to_string().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(64).collect();
+    let path = dir.join(format!("{entry}-{}.bash.log", ctx.op().call));
+    // If the folder cannot be made, the file cannot either, and that is told with the output.
+    let _ = tokio::task::spawn_blocking(move || std::fs::create_dir_all(dir)).await;
+    Some(path)
+}
+
+fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -> ToolOutput {
+    let captured = &finished.output;
+    let mut notes = Vec::new();
+    if let Some(path) = &captured.spilled {
+        notes.push(format!(
+            "the whole output, {} bytes, is in {}; read it in parts",
+            captured.total_bytes,
+            path.display()
+        ));
+    }
+    notes.extend(captured.spill_failed.clone());
+    if finished.left_running {
+        notes.push("what the command left running was ended".into());
+    }
+    let exit = match finished.exit {
+        Exit::Code(0) => json!(0),
+        Exit::Code(code) => {
+            notes.push(format!("exit code {code}"));
+            json!(code)
+        }
+        Exit::Signal(signal) => {
+            notes.push(format!("killed by signal {signal}"));
+            json!(format!("signal {signal}"))
+        }
+        Exit::TimedOut => {
+            notes.push(format!("timed out after {} ms and was ended; `timeout_ms` allows more", timeout.as_millis()));
+            json!("timed out")
+        }
+        Exit::Cancelled => {
+            notes.push("cancelled".into());
+            json!("cancelled")
+        }
+    };
+    let mut text = captured.text();
+    if text.is_empty() && notes.is_empty() {
+        text.push_str("[no output]");
+    }
+    for note in notes {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{note}]"));
+    }
+    let mut details = json!({
+        "command": command,
+        "exit": exit,
+        "wall_ms": u64::try_from(finished.wall.as_millis()).unwrap_or(u64::MAX),
+        "bytes": captured.total_bytes,
+        "left_running": finished.left_running,
+    });
+    if let Some(path) = &captured.spilled {
+        details["artifact"] = Value::from(path.to_string_lossy());
+    }
+    let output = Output::from(label).text(text).details(details);
+    if finished.exit == Exit::Code(0) { output.done() } else { output.error().done() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_reach_a_command() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "GITHUB_TOKEN",
+            "aws_secret_access_key",
+            "OPENAI_BASE_URL",
+            "PGPASSWORD",
+            "CLIENT_SECRET",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "LANG", "KEYBOARD", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `write`: a file with given content.
+
+use crate::input::{Form, schema};
+use crate::work::{blocking, cancelled, count, leave, sha256};
+use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
+use async_trait::async_trait;
+use gjc_entry::{Label, Level};
+use gjc_flow::{Call, Permits, SinkRef, digest};
+use gjc_protocol::Refusal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::fs;
+
+const FORM: Form = Form { tool: "write", example: r#"{"path": "src/greet.rs", "content": "pub fn greet() {}\n"}"# };
+
+/// Creates a file or replaces it as a whole.
+///
+/// The content appears in one step. Parent folders are made; a link's target is written, not the link; mode and owner stay.
+/// Details: `{path, bytes, sha256, created}`.
+#[derive(Debug, Clone, Copy)]
+pub struct Write;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file, absolute or from the working folder.
+    path: String,
+    /// All of its new content.
+    content: String,
+}
+
+fn parse(input: &RawValue) -> Result<Input, Refusal> {
+    let input: Input = FORM.parse(input)?;
+    path::check(&FORM, &input.path)?;
+    if input.path.ends_with('/') {
+        return Err(FORM.wrong("`path` ends with '/', so it names a folder"));
+    }
+    Ok(input)
+}
+
+#[async_trait]
+impl Tool for Write {
+    fn name(&self) -> &'static str {
+        "write"
+    }
+
+    fn spec(&self, _: &Shown) -> Option<ToolSpec> {
+        Some(ToolSpec {
+            description: "Creates a file, or replaces one as a whole. Missing folders are made. \
+                          To change a part of a file, use edit."
+                .into(),
+            input: schema::<Input>(),
+            effects: Effects::Workspace,
+            run: Run::Serial,
+        })
+    }
+
+    fn plan(&self, ctx: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
+        let parsed = parse(input)?;
+        let to = SinkRef {
+            what: path::find(&ctx.cwd, &parsed.path).display().to_string(),
+            level: Level::Restricted,
+            digest: digest(parsed.content.as_bytes()),
+        };
+        Ok(Call { tool: self.name().into(), input: input.to_owned(), sources: Vec::new(), sinks: vec![to] })
+    }
+
+    async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
+        blocking(Label::PUBLIC_TRUSTED, move |_| write(&ctx, &parse(&call.input)?, permits)).await
+    }
+}
+
+fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutput, Refusal> {
+    let bytes = input.content.as_bytes();
+    let (path, existing) = path::writable(&ctx.cwd, &input.path)?;
+    if ctx.cancel.is_cancelled() {
+        return Err(cancelled());
+    }
+    let by = leave(ctx, &mut permits, digest(bytes))?;
+    let written = path
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, || Ok(true)));
+    written.map_err(|error| path::refuse(&ctx.cwd, &input.path, "written", &error))?;
+
+    let done = if existing.is_some() { "replaced" } else { "created" };
+    let (lines, size) = (count(input.content.lines().count(), "line"), count(bytes.len(), "byte"));
+    Ok(Output::from(Label::PUBLIC_TRUSTED)
+        .text(format!("{done} {}: {lines}, {size}", input.path))
+        .details(json!({
+            "path": path::real(&path).unwrap_or(path).to_string_lossy(),
+            "bytes": bytes.len(),
+            "sha256": sha256(bytes),
+            "created": existing.is_none(),
+        }))
+        .done())
+}

@@ -1,0 +1,9 @@
+//! The built-in tools on real files and real programs, as the session calls them: plan, decide, permit, run.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod bash;
+mod edit;
+mod input;
+mod read;
+mod rig;
+mod write;

@@ -1,0 +1,121 @@
+use crate::rig::{Rig, mode, names, sha256};
+use gjc_entry::{Label, Level};
+use gjc_flow::{Permits, digest};
+use serde_json::json;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use unicode_normalization::UnicodeNormalization;
+
+#[tokio::test]
+async fn a_file_is_created_then_replaced() {
+    let rig = Rig::new();
+    let done = rig.write("새/폴더/글.txt", "가\n나").await;
+    assert_eq!(done.ok(), "created 새/폴더/글.txt: 2 lines, 7 bytes");
+    let path = rig.cwd.join("새/폴더/글.txt");
+    assert_eq!(done.details, json!({"path": path, "bytes": 7, "sha256": sha256("가\n나".as_bytes()), "created": true}));
+    let done = rig.write("새/폴더/글.txt", "").await;
+    assert_eq!(done.ok(), "replaced 새/폴더/글.txt: 0 lines, 0 bytes");
+    assert_eq!(done.details["created"], false);
+    assert_eq!((fs::read(&path).unwrap(), names(path.parent().unwrap())), (vec![], vec!["글.txt".to_string()]));
+}
+
+#[tokio::test]
+async fn modes_follow_the_file_or_the_umask() {
+    let rig = Rig::new();
+    File::create(rig.cwd.join("usual")).unwrap();
+    rig.write("new", "").await.ok();
+    assert_eq!(mode(&rig.cwd.join("new")), mode(&rig.cwd.join("usual")));
+    for bits in [0o755, 0o600, 0o640, 0o4755] {
+        let path = rig.file("f", "old");
+        fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
+        rig.write("f", "new").await.ok();
+        assert_eq!((mode(&path), fs::read_to_string(&path).unwrap()), (bits, "new".into()));
+    }
+}
+
+#[tokio::test]
+async fn the_target_of_a_link_is_written() {
+    let rig = Rig::new();
+    fs::write(rig.outside.join("글"), "old").unwrap();
+    symlink("../outside/글", rig.cwd.join("a")).unwrap();
+    symlink("a", rig.cwd.join("b")).unwrap();
+    rig.write("b", "new").await.ok();
+    assert_eq!(fs::read_to_string(rig.outside.join("글")).unwrap(), "new");
+    assert!(rig.cwd.join("a").is_symlink() && rig.cwd.join("b").is_symlink());
+    symlink("../outside/아직", rig.cwd.join("dangling")).unwrap();
+    assert_eq!(rig.write("dangling", "x").await.details["created"], true);
+    assert_eq!(fs::read_to_string(rig.outside.join("아직")).unwrap(), "x");
+}
+
+#[tokio::test]
+async fn a_name_in_the_other_normal_form_gets_no_twin() {
+    let rig = Rig::new();
+    let nfd: String = "한글.txt".nfd().collect();
+    rig.file(&nfd, "old");
+    rig.write("한글.txt", "new").await.ok();
+    assert_eq!(names(&rig.cwd), [nfd]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_has_a_way_out() {
+    let rig = Rig::new();
+    let protected = rig.file("보호", "old");
+    fs::set_permissions(&protected, Permissions::from_mode(0o444)).unwrap();
+    rig.file("file", "");
+    fs::create_dir(rig.cwd.join("dir")).unwrap();
+    symlink("loop", rig.cwd.join("loop")).unwrap();
+    let long = "가".repeat(86);
+    #[rustfmt::skip]
+    let table = [
+        ("보호", "보호 is write-protected"), ("dir", "dir is a folder"), ("/dev/null", "/dev/null is a device"),
+        ("file/x", "file/x could not be written: a part of the path is a file"), ("loop", "loop could not be written: too many links"),
+        (&long, &long), ("/proc/없음", "/proc/없음 could not be written"),
+    ];
+    for (path, expected) in table {
+        let done = rig.write(path, "new").await;
+        assert!(done.err().starts_with(expected) || done.text.contains(expected), "{}", done.text);
+        assert!(done.text.contains("\nhint: "), "{}", done.text);
+    }
+    assert_eq!(fs::read_to_string(protected).unwrap(), "old");
+    assert_eq!(names(&rig.cwd), ["dir", "file", "loop", "보호"], "no temporary file is left");
+    rig.write(&"가".repeat(85), "the longest name that exists").await.ok();
+}
+
+#[tokio::test]
+async fn without_a_good_permit_nothing_changes() {
+    let mut rig = Rig::new();
+    let path = rig.file("f", "old");
+    let before = fs::metadata(&path).unwrap();
+    let input = json!({"path": "f", "content": "new"});
+    let call = rig.plan("write", &input).unwrap();
+    assert_eq!((call.sinks[0].level, call.sinks[0].digest), (Level::Restricted, digest(b"new")));
+
+    let done = rig.run(call.clone(), Permits::default()).await;
+    assert_eq!((done.is_error, &done.details["error"]), (true, &json!("no_permit")));
+
+    // Judged for other bytes than it would write.
+    let other = rig.plan("write", &json!({"path": "f", "content": "harmless"})).unwrap();
+    let done = rig.run(call, rig.permits(&other)).await;
+    assert_eq!((done.is_error, &done.details["error"]), (true, &json!("stale_permit")));
+    assert!(done.text.contains("is not what was permitted"), "{}", done.text);
+
+    // The session has learnt more than the sink may get.
+    let mut call = rig.plan("write", &json!({"path": "새/f", "content": "new"})).unwrap();
+    call.sinks[0].level = Level::Internal;
+    let permits = rig.permits(&call);
+    rig.state.join(Label { level: Level::Confidential, trusted: true }).unwrap();
+    let done = rig.run(call, permits).await;
+    assert!(done.err().starts_with("nothing was done: write-down"), "{}", done.text);
+
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
+    assert_eq!(names(&rig.cwd), ["f"], "no folder, no temporary file");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_writes_nothing() {
+    let rig = Rig::new();
+    rig.cancel.cancel();
+    assert_eq!(rig.write("f", "x").await.details["error"], "cancelled");
+    assert!(names(&rig.cwd).is_empty());
+}
