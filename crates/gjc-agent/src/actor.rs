@@ -117,6 +117,8 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) partial: Option<Assembler>,
     pub(crate) step: StepName,
     pub(crate) closing: bool,
+    /// Ends when idle.
+    finishing: bool,
     mailbox: mpsc::Receiver<Mail>,
     storage: watch::Receiver<Storage>,
     told: Told,
@@ -146,6 +148,7 @@ pub fn start<F: Fs>(session: Session<F>, config: Config, resumed: bool) -> (Sess
         partial: None,
         step: StepName::Idle,
         closing: false,
+        finishing: false,
         mailbox: inbox,
         storage,
         told: Told::Ok,
@@ -160,7 +163,7 @@ impl<F: Fs> Actor<F> {
         if let Err(failure) = recover(&mut self.session, &self.config, &around).await {
             self.fail("not_stored", failure.to_string(), None);
         }
-        while !self.closing {
+        while !self.closing && !self.finishing {
             let again = self.config.env.clock.sleep(WRITE_AGAIN);
             let failing = self.told != Told::Ok;
             tokio::select! {
@@ -172,7 +175,7 @@ impl<F: Fs> Actor<F> {
                     }
                     Some((command, reply)) => self.command(command, reply),
                     // Nobody can reach the session any more.
-                    None => self.closing = true,
+                    None => self.finishing = true,
                 },
                 () = again, if failing => {
                     self.session.write_again();
@@ -243,6 +246,11 @@ impl<F: Fs> Actor<F> {
                 self.closers.push(reply);
                 return;
             }
+            Command::Finish => {
+                self.finishing = true;
+                self.closers.push(reply);
+                return;
+            }
             _ => Outcome::Refused(Refusal::new("unknown_command", "this version does not know the command")),
         };
         let _ = reply.send(outcome);
@@ -256,10 +264,8 @@ impl<F: Fs> Actor<F> {
                 biased;
                 mail = self.mailbox.recv(), if !self.mailbox.is_closed() => match mail {
                     Some((command, reply)) => self.command(command, reply),
-                    None => {
-                        // Every face is gone: finish what runs, as a person would want, and end.
-                        self.closing = true;
-                    }
+                    // Every face is gone: finish what runs, as a person would want, and end.
+                    None => self.finishing = true,
                 },
                 done = &mut work => return done,
             }

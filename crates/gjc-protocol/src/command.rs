@@ -40,8 +40,10 @@ pub enum Command {
     Abort,
     /// The whole state as a face needs it.
     Snapshot,
-    /// End the session: stop work, make everything durable.
+    /// End the session at once: stop work, make everything durable.
     Close,
+    /// End the session once nothing runs and nothing waits.
+    Finish,
 }
 
 /// A piece of a prompt.

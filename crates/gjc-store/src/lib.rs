@@ -1,1 +1,14 @@
-//! The directory of sessions: buckets, names, ids, headers.
+//! The directory of sessions: where a session's file belongs, which sessions there are, and which one a word means.
+//!
+//! The listing is a plain sweep: each file is read by the log's own reader, so that a list, a look and a resume never
+//! disagree about what is in it. A bucket's name is only a hint: **the header's `cwd` decides scope**.
+//!
+//! What never happens here: a session file is written, moved or deleted.
+
+mod bucket;
+mod resolve;
+mod sweep;
+
+pub use bucket::{bucket_name, file_name};
+pub use resolve::{NotResolved, is_path_like, resolve};
+pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};

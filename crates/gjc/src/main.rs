@@ -1,2 +1,68 @@
-//! The binary.
-fn main() {}
+//! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
+//!
+//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`print`]
+//! (`-p`, `--mode json`) and [`rpc`]; [`sessions`] and [`context`] only look at files; [`demo`] is the tour.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "this crate is the edge: it prints, reads the environment and makes the clock"
+)]
+
+mod cli;
+mod compose;
+mod context;
+mod demo;
+mod failure;
+mod out;
+mod print;
+mod prompt;
+mod rpc;
+mod sessions;
+mod world;
+
+use clap::Parser;
+use cli::{Cli, Command, Mode};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and end with 0, misuse to stderr with 2.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    #[cfg(feature = "failpoints")]
+    if let Err(wrong) = world::set_failpoints() {
+        eprintln!("gjc: {wrong}");
+        return ExitCode::from(2);
+    }
+    match run(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("gjc: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let env = world::env()?;
+    match cli.command {
+        Some(Command::Sessions { command }) => sessions::run(&env, command),
+        Some(Command::Context { command }) => context::run(&env, command),
+        Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
+        #[cfg(feature = "failpoints")]
+        Some(Command::Failpoints) => {
+            gjc_fp::names().into_iter().for_each(|name| out::line(name));
+            Ok(ExitCode::SUCCESS)
+        }
+        None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),
+        None if cli.session.print || cli.session.mode == Mode::Json => print::run(&env, &cli.session),
+        None => Err(Failure::usage("the terminal interface is not part of this version")
+            .hint("ask once with: gjc -p \"your question\", or try: gjc demo")),
+    }
+}

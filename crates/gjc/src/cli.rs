@@ -1,0 +1,142 @@
+//! What may be typed. The only source of help.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A coding agent whose work survives anything.
+#[derive(Debug, Parser)]
+#[command(name = "gjc", version, max_term_width = 100, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// How a session is run.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArgs {
+    /// What to say; text on standard input is added to it.
+    pub(crate) prompt: Vec<String>,
+    /// Print one answer and exit.
+    #[arg(short, long)]
+    pub(crate) print: bool,
+    /// How to speak: the answer as text, one event a line, or commands and events on standard input and output.
+    #[arg(long, value_enum, default_value_t = Mode::Text)]
+    pub(crate) mode: Mode,
+    /// Go on with a session: the beginning of its id, or its file.
+    #[arg(short, long, value_name = "ID|PATH")]
+    pub(crate) resume: Option<String>,
+    /// Keep the session in memory; nothing is stored.
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) no_session: bool,
+    /// Who answers: a provider and a model, or scripted/<file>.jsonl, which plays a script.
+    #[arg(long, value_name = "PROVIDER/MODEL", default_value = "anthropic/claude-sonnet-4-5")]
+    pub(crate) model: String,
+    /// Where the provider is reached.
+    #[arg(long, value_name = "URL")]
+    pub(crate) provider_url: Option<String>,
+    /// The folder to work in.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// A file whose text replaces the system prompt.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system_prompt: Option<PathBuf>,
+    /// A file whose text follows the system prompt.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) append_system_prompt: Option<PathBuf>,
+    /// Only these tools, separated by commas; an empty value gives none.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+}
+
+/// How a session speaks on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// The answer.
+    Text,
+    /// One event a line.
+    Json,
+    /// Commands in, replies and events out, one a line.
+    Rpc,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look at sessions.
+    Sessions {
+        #[command(subcommand)]
+        command: Sessions,
+    },
+    /// What the model sees, and saw.
+    Context {
+        #[command(subcommand)]
+        command: Context,
+    },
+    /// An offline tour on a scripted model: a real session, real tool calls, and what happened where.
+    Demo {
+        /// Where the tour puts its files; a new folder by default.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// Print only the path of the session file.
+        #[arg(long = "quiet")]
+        keep_quiet: bool,
+    },
+    /// The names of all failpoints.
+    #[cfg(feature = "failpoints")]
+    #[command(name = "__failpoints", hide = true)]
+    Failpoints,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// All sessions, newest first.
+    List {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The messages of a session's active path.
+    Show {
+        /// The beginning of its id, or its file.
+        session: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read every line of a session and say what is damaged; exit code 1 if anything is.
+    Verify {
+        /// The beginning of its id, or its file.
+        #[arg(required_unless_present = "all")]
+        session: Option<String>,
+        /// All sessions.
+        #[arg(long, conflicts_with = "session")]
+        all: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Context {
+    /// The messages that are context at an entry.
+    Show {
+        /// The beginning of the session's id, or its file.
+        session: String,
+        /// The entry; the leaf by default.
+        #[arg(long, value_name = "ENTRY")]
+        at: Option<String>,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The exact bytes of the request that an answer answers, or that would be sent at an entry.
+    Request {
+        /// The beginning of the session's id, or its file.
+        session: String,
+        /// An answer (its request), or any other entry (the request that would follow it); the leaf by default.
+        #[arg(long, value_name = "ENTRY")]
+        at: Option<String>,
+    },
+}

@@ -1,0 +1,160 @@
+//! Puts a session together from arguments and environment.
+
+use crate::cli::SessionArgs;
+use crate::failure::Failure;
+use crate::prompt;
+use gjc_agent::{Config, Session};
+use gjc_entry::{Env, Header, Level, ModelRef, Params, Thinking};
+use gjc_flow::{Policy, Runtime};
+use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
+use gjc_llm::scripted::ScriptedModel;
+use gjc_llm::{Provider, Secret, anthropic, scripted};
+use gjc_log::fs::OsFs;
+use gjc_log::{BlobStore, Durability, Repaired, Writer};
+use gjc_store::{bucket_name, file_name, resolve};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The most tokens of one answer.
+const MAX_TOKENS: u32 = 32_000;
+
+/// A session that is ready to start.
+pub(crate) struct Composed {
+    pub(crate) session: Session<OsFs>,
+    pub(crate) config: Config,
+    pub(crate) resumed: bool,
+    /// What a person should know before it starts.
+    pub(crate) notices: Vec<String>,
+}
+
+/// From arguments.
+pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
+    let here = match &args.cwd {
+        Some(dir) => real_dir(dir)?,
+        None => real_dir(Path::new("."))?,
+    };
+    let (provider, model) = provider(env, args)?;
+    let mut notices = Vec::new();
+    let (writer, cwd, resumed) = match &args.resume {
+        Some(word) => resume(env, word, &here, args.cwd.is_some(), &mut notices).await?,
+        None => (create(env, &here, !args.no_session), here, false),
+    };
+    let tools = gjc_tools::builtin(&env.vars);
+    let tools = match &args.tools {
+        Some(names) => tools.only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?,
+        None => tools,
+    };
+    let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
+        .map_err(|above| Failure::new(above.to_string()))?;
+    let config = Config {
+        env: env.clone(),
+        system: prompt::system(args, &cwd)?,
+        with_day: args.system_prompt.is_none(),
+        cwd,
+        provider,
+        model,
+        thinking: Thinking::Off,
+        params: Params { max_tokens: MAX_TOKENS },
+        tools,
+        policy: Policy::default(),
+    };
+    Ok(Composed { session, config, resumed, notices })
+}
+
+/// A new session of a folder; in memory unless `stored`.
+pub(crate) fn create(env: &Env, cwd: &Path, stored: bool) -> Writer<OsFs> {
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let path = env.dirs.sessions().join(bucket_name(cwd)).join(file_name(at, &id));
+    let header = Header::new(id, at, cwd.display().to_string());
+    let fs = Arc::new(OsFs);
+    let blobs = Arc::new(BlobStore::new(Arc::clone(&fs), stored.then(|| env.dirs.blobs())));
+    let (clock, ids) = (Arc::clone(&env.clock), Arc::clone(&env.ids));
+    if stored {
+        Writer::create(fs, path, header, blobs, clock, ids, Durability::Turn)
+    } else {
+        Writer::in_memory(fs, header, blobs, clock, ids)
+    }
+}
+
+async fn resume(
+    env: &Env,
+    word: &str,
+    here: &Path,
+    cwd_given: bool,
+    notices: &mut Vec<String>,
+) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
+    let path = resolve(&OsFs, &env.dirs.sessions(), here, word)?;
+    let (writer, more) = open(env, &path).await?;
+    notices.extend(more);
+    let recorded = PathBuf::from(&writer.header().cwd);
+    let cwd = if cwd_given || recorded.as_os_str().is_empty() {
+        here.into()
+    } else if recorded.is_dir() {
+        recorded
+    } else {
+        notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
+        here.into()
+    };
+    Ok((writer, cwd, true))
+}
+
+/// Opens a session file for writing, and says what was mended.
+pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+    let fs = Arc::new(OsFs);
+    let blobs = Arc::new(BlobStore::new(Arc::clone(&fs), Some(env.dirs.blobs())));
+    let (clock, ids) = (Arc::clone(&env.clock), Arc::clone(&env.ids));
+    let (loaded, repaired) = Writer::open_patiently(fs, path, blobs, clock, ids, Durability::Turn).await?;
+    let mut notices = Vec::new();
+    match repaired {
+        Repaired::Nothing => {}
+        Repaired::Completed => notices.push("the last entry was whole but had no end; it got one".into()),
+        Repaired::Cut { bytes, saved } => notices.push(format!(
+            "{bytes} bytes of an entry that was being written were no entry; they are kept in {}",
+            saved.display()
+        )),
+    }
+    if !loaded.damage.is_empty() {
+        notices.push(format!(
+            "{} of the session's lines are damaged; everything else is there (gjc sessions verify {})",
+            loaded.damage.len(),
+            loaded.value.header().id
+        ));
+    }
+    Ok((loaded.value, notices))
+}
+
+fn provider(env: &Env, args: &SessionArgs) -> Result<(Arc<dyn Provider>, ModelRef), Failure> {
+    let wrong = || {
+        Failure::usage(format!("\"{}\" names no model", args.model))
+            .hint("use anthropic/<model>, or scripted/<file>.jsonl to play a script")
+    };
+    let (name, id) = args.model.split_once('/').filter(|(_, id)| !id.is_empty()).ok_or_else(wrong)?;
+    let model = |api: &str| ModelRef { provider: name.into(), id: id.into(), api: api.into() };
+    match name {
+        "anthropic" => {
+            let key = env.vars.get("ANTHROPIC_API_KEY").map(Secret::new);
+            if key.is_none() && args.provider_url.is_none() {
+                return Err(Failure::new("there is no key for anthropic")
+                    .hint("set ANTHROPIC_API_KEY, or name a server that needs none with --provider-url"));
+            }
+            let mut config = AnthropicConfig { key, ..AnthropicConfig::default() };
+            if let Some(url) = &args.provider_url {
+                config.base_url.clone_from(url);
+            }
+            Ok((Arc::new(Anthropic::new(config, Arc::clone(&env.clock))), model(anthropic::API)))
+        }
+        "scripted" => {
+            let script = ScriptedModel::load(Path::new(id)).map_err(|error| Failure::new(error.to_string()))?;
+            Ok((Arc::new(script.player([scripted::MAIN], Arc::clone(&env.clock))), model(scripted::API)))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
+    match std::fs::canonicalize(dir) {
+        Ok(real) if real.is_dir() => Ok(real),
+        Ok(real) => Err(Failure::usage(format!("{} is no folder", real.display()))),
+        Err(error) => Err(Failure::usage(format!("the folder {} cannot be used: {error}", dir.display()))),
+    }
+}

@@ -1,0 +1,109 @@
+//! `gjc context`: what the model sees, and saw.
+
+use crate::cli::Context;
+use crate::failure::Failure;
+use crate::out;
+use crate::sessions::{find, look, message_json, print_json, role, text};
+use gjc_context::{CacheMarks, Folds, Request, Settings, check, select, view};
+use gjc_entry::{Body, EntryId, Env, Leaf, Message, Source};
+use gjc_log::fs::OsFs;
+use gjc_log::{BlobStore, Reader};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Runs one of its commands.
+pub(crate) fn run(env: &Env, command: Context) -> Result<ExitCode, Failure> {
+    match command {
+        Context::Show { session, at, json } => show(env, &session, at.as_deref(), json),
+        Context::Request { session, at } => request(env, &session, at.as_deref()),
+    }
+}
+
+/// What `gjc context show --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ContextJson {
+    /// The session's id.
+    session: String,
+    /// The entry that the context is at.
+    at: Option<String>,
+    /// The messages, as the family's programs build them.
+    messages: Vec<serde_json::Value>,
+    /// What could not be read.
+    notes: Vec<String>,
+}
+
+fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
+    let loaded = look(&find(env, word)?)?;
+    let reader = &loaded.value;
+    let leaf = leaf(reader, at)?;
+    let (selected, notes) = select(reader, leaf).map_err(|error| Failure::new(error.to_string()))?;
+    if json {
+        let skeleton = reader.skeleton();
+        return Ok(print_json(&ContextJson {
+            session: reader.header().id.to_string(),
+            at: at.map(Into::into).or_else(|| skeleton.and_then(|tree| Some(tree.id(tree.leaf()?).to_string()))),
+            messages: selected.iter().map(|item| message_json(&item.message)).collect(),
+            notes: notes.into_iter().map(|note| note.sentence).collect(),
+        }));
+    }
+    for item in &selected {
+        out::line(&format!("── {} {}", item.id, role(&item.message)));
+        out::line(&out::plain(&text(&item.message)));
+    }
+    for note in notes {
+        eprintln!("gjc: {}", out::plain(&note.sentence));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Rebuilds a request from the log alone: settings, conversation and blobs are all in it.
+fn request(env: &Env, word: &str, at: Option<&str>) -> Result<ExitCode, Failure> {
+    let loaded = look(&find(env, word)?)?;
+    let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
+    out::bytes(&rebuild(&loaded.value, &blobs, at)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The bytes of the request at an entry.
+pub(crate) fn rebuild(reader: &Reader<OsFs>, blobs: &BlobStore<OsFs>, at: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let leaf = before_answer(reader, leaf(reader, at)?);
+    let mut folds = Folds::default();
+    let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    let settings = folds.get::<Settings>(reader, leaf).map_err(|error| failed(&error))?.env.clone();
+    let settings = settings.ok_or_else(|| {
+        Failure::new("no request can be rebuilt here: no settings were recorded before this entry")
+            .hint("requests of other programs' sessions were not recorded by them")
+    })?;
+    let (view, _) = view(reader, leaf, &mut folds).map_err(|error| failed(&error))?;
+    let request = Request { env: settings, cache: CacheMarks::of(&view), view: view.clone() };
+    let checked = check(request, &view).map_err(|error| failed(&error))?;
+    let rendered = gjc_llm::render(&checked.env.model.api, checked.env.renderer, &checked, blobs);
+    Ok(rendered.map_err(|error| failed(&error))?.body.to_vec())
+}
+
+fn leaf(reader: &Reader<OsFs>, at: Option<&str>) -> Result<Leaf, Failure> {
+    let Some(at) = at else { return Ok(Leaf::Current) };
+    let found = reader.skeleton().and_then(|tree| tree.find(&EntryId::new(at)));
+    found.map(Leaf::At).ok_or_else(|| {
+        Failure::new(format!("the entry {at} is not in this session")).hint("gjc sessions show <id> names the entries")
+    })
+}
+
+/// An answer stands for the request that it answers.
+fn before_answer(reader: &Reader<OsFs>, leaf: Leaf) -> Leaf {
+    let Some(tree) = reader.skeleton() else { return leaf };
+    let ordinal = match leaf {
+        Leaf::At(ordinal) => Some(ordinal),
+        Leaf::Current => tree.leaf(),
+        Leaf::Root => None,
+    };
+    let Some(node) = ordinal.and_then(|ordinal| tree.node(ordinal)) else { return leaf };
+    match reader.body(node.at()) {
+        Ok(entry) if matches!(entry.body, Body::Message(Message::Assistant(_))) => {
+            node.parent().map_or(Leaf::Root, Leaf::At)
+        }
+        _ => leaf,
+    }
+}

@@ -1,0 +1,198 @@
+//! `gjc demo`: an offline tour on the scripted model. Everything is real but the model: the session file, the tool calls,
+//! the files that they change. All of it happens in one new folder; nothing else is touched.
+
+use crate::compose;
+use crate::context::rebuild;
+use crate::failure::Failure;
+use crate::{out, world};
+use gjc_agent::{Config, Session, SessionHandle};
+use gjc_context::{ContextMessage, select};
+use gjc_entry::{Dirs, Env, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
+use gjc_flow::{Policy, Runtime};
+use gjc_llm::scripted::{self, ScriptedModel};
+use gjc_log::fs::OsFs;
+use gjc_log::{BlobStore, Reader};
+use gjc_protocol::{Command, EventBody, Outcome, PromptMode, PromptPart};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const SCRIPT: &str = include_str!("demo.jsonl");
+
+/// The tour.
+pub(crate) fn run(env: &Env, dir: Option<PathBuf>, quiet: bool) -> Result<ExitCode, Failure> {
+    let place = place(env, dir)?;
+    let env = Env { dirs: Dirs { agent: place.join("agent"), ..env.dirs.clone() }, ..env.clone() };
+    let work = place.join("work");
+    std::fs::create_dir(&work).map_err(|error| cannot(&work, &error))?;
+    let work = std::fs::canonicalize(&work).map_err(|error| cannot(&work, &error))?;
+    let tour = Tour { quiet };
+    world::runtime()?.block_on(async {
+        tour.say("gjc demo: a tour without a network. The model is a script; everything else is real.");
+        let file = tour.station_prompt(&env, &work).await?;
+        tour.station_restart(&env, &work, &file).await?;
+        tour.station_request(&env, &file)?;
+        tour.station_torn(&env, &file).await?;
+        tour.say("\nLook for yourself:");
+        tour.say(&format!("  gjc sessions show {}", file.display()));
+        tour.say(&format!("  gjc context show {} --json", file.display()));
+        tour.say(&format!("Everything is in {} and can be deleted.", place.display()));
+        if quiet {
+            out::line(&file.display().to_string());
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+struct Tour {
+    quiet: bool,
+}
+
+impl Tour {
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            out::line(&out::plain(text));
+        }
+    }
+
+    /// A prompt goes through the whole house.
+    async fn station_prompt(&self, env: &Env, work: &Path) -> Result<PathBuf, Failure> {
+        self.say("\n1. A prompt, and real tools");
+        let writer = compose::create(env, work, true);
+        let (handle, actor) = start(env, work, writer, false)?;
+        let mut events = handle.subscribe();
+        say(&handle, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;
+        let mut file = None;
+        while let Some(event) = events.next().await {
+            match event.body {
+                EventBody::Session { file: Some(path), .. } => file = Some(PathBuf::from(path)),
+                EventBody::ToolStarted { tool, input, .. } => self.say(&format!("   {tool} {input}")),
+                EventBody::Message { message, .. } if message["role"] == "toolResult" => {
+                    let text = message["content"][0]["text"].as_str().unwrap_or_default();
+                    text.lines().take(6).for_each(|line| self.say(&format!("      │ {line}")));
+                }
+                EventBody::Message { message, .. } if message["role"] == "assistant" => {
+                    let blocks = message["content"].as_array().cloned().unwrap_or_default();
+                    blocks
+                        .iter()
+                        .filter_map(|block| block["text"].as_str())
+                        .for_each(|text| self.say(&format!("   model: {text}")));
+                }
+                EventBody::Error { sentence, .. } => return Err(Failure::new(sentence)),
+                EventBody::TurnEnded { .. } => close(&handle).await,
+                _ => {}
+            }
+        }
+        let _ = actor.await;
+        let file = file.ok_or_else(|| Failure::new("the demo's session has no file"))?;
+        let size = std::fs::metadata(&file).map_or(0, |found| found.len());
+        self.say(&format!("   The session is {} ({size} bytes), durable before the turn ended.", file.display()));
+        Ok(file)
+    }
+
+    /// The process could have ended here: another one goes on from the file alone.
+    async fn station_restart(&self, env: &Env, work: &Path, file: &Path) -> Result<(), Failure> {
+        self.say("\n2. The session again, from its file alone");
+        let before = std::fs::read(file).map_err(|error| cannot(file, &error))?;
+        let (writer, _) = compose::open(env, file).await?;
+        let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
+        let (handle, actor) = start(env, work, writer, true)?;
+        let mut events = handle.subscribe();
+        say(&handle, "What did you note?").await?;
+        while let Some(event) = events.next().await {
+            if let EventBody::TurnEnded { .. } = event.body {
+                close(&handle).await;
+            }
+        }
+        let _ = actor.await;
+        let after = std::fs::read(file).map_err(|error| cannot(file, &error))?;
+        if !after.starts_with(&before) {
+            return Err(Failure::new("the session file did not only grow; this is a fault of gjc"));
+        }
+        self.say(&format!("   {entries} entries were read back, {} bytes were added behind them, none was changed.", after.len() - before.len()));
+        Ok(())
+    }
+
+    /// Every request of the past can be rebuilt.
+    fn station_request(&self, env: &Env, file: &Path) -> Result<(), Failure> {
+        self.say("\n3. What the model saw, byte for byte");
+        let loaded = Reader::open(&OsFs, file)?;
+        let reader = &loaded.value;
+        let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
+        let (selected, _) = select(reader, Leaf::Current).map_err(|error| Failure::new(error.to_string()))?;
+        for item in &selected {
+            if let ContextMessage::Message(Message::Assistant(_)) = &item.message {
+                let bytes = rebuild(reader, &blobs, Some(&item.id.to_string()))?;
+                let name = BlobStore::<OsFs>::name(&bytes).hex();
+                self.say(&format!("   answer {}: its request had {:>6} bytes, sha256 {}…", item.id, bytes.len(), &name[..12]));
+            }
+        }
+        Ok(())
+    }
+
+    /// A line that was cut in the middle.
+    async fn station_torn(&self, env: &Env, file: &Path) -> Result<(), Failure> {
+        self.say("\n4. A power cut in the middle of a line");
+        let bytes = std::fs::read(file).map_err(|error| cannot(file, &error))?;
+        let torn = file.with_file_name("torn.jsonl");
+        let cut = bytes.len().saturating_sub(20);
+        std::fs::write(&torn, &bytes[..cut]).map_err(|error| cannot(&torn, &error))?;
+        let (writer, notices) = compose::open(env, &torn).await?;
+        notices.iter().for_each(|notice| self.say(&format!("   {notice}")));
+        let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
+        self.say(&format!("   All {entries} entries before it are there, and the session can go on."));
+        Ok(())
+    }
+}
+
+fn start(
+    env: &Env,
+    work: &Path,
+    writer: gjc_log::Writer<OsFs>,
+    resumed: bool,
+) -> Result<(SessionHandle, tokio::task::JoinHandle<()>), Failure> {
+    let script = ScriptedModel::parse(Path::new("demo.jsonl"), SCRIPT).map_err(|error| Failure::new(error.to_string()))?;
+    // The second station plays the last line of the script.
+    let name = if resumed { "again" } else { scripted::MAIN };
+    let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
+        .map_err(|above| Failure::new(above.to_string()))?;
+    let config = Config {
+        env: env.clone(),
+        cwd: work.into(),
+        provider: Arc::new(script.player([name], Arc::clone(&env.clock))),
+        model: ModelRef { provider: "scripted".into(), id: "demo".into(), api: scripted::API.into() },
+        thinking: Thinking::Off,
+        params: Params { max_tokens: 4096 },
+        tools: gjc_tools::builtin(&env.vars),
+        policy: Policy::default(),
+        system: "You are the model of gjc's demo: a script.".into(),
+        with_day: true,
+    };
+    Ok(gjc_agent::start(session, config, resumed))
+}
+
+async fn say(handle: &SessionHandle, text: &str) -> Result<(), Failure> {
+    let parts = vec![PromptPart { text: text.into(), origin: Origin::Typed }];
+    match handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
+        Outcome::Refused(refusal) => Err(refusal.into()),
+        _ => Ok(()),
+    }
+}
+
+async fn close(handle: &SessionHandle) {
+    handle.call(Command::Close).await;
+}
+
+/// A new, empty folder.
+fn place(env: &Env, dir: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let dir = dir.unwrap_or_else(|| env.dirs.temp.join(format!("gjc-demo-{}", env.ids.session())));
+    if dir.exists() && std::fs::read_dir(&dir).map_or(true, |mut entries| entries.next().is_some()) {
+        return Err(Failure::usage(format!("{} is not an empty folder", dir.display())).hint("name a new one with --dir"));
+    }
+    std::fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;
+    std::fs::canonicalize(&dir).map_err(|error| cannot(&dir, &error))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{} cannot be used: {error}", path.display()))
+}

@@ -1,0 +1,68 @@
+//! What went wrong, for a person: one sentence that names the thing, a way out, an exit code.
+
+use gjc_log::OpenError;
+use gjc_store::NotResolved;
+use std::fmt;
+
+/// A failure of a command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    sentence: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// Exit code 1.
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), hint: None, code: 1 }
+    }
+
+    /// Exit code 2.
+    pub(crate) fn usage(sentence: impl Into<String>) -> Self {
+        Self { code: 2, ..Self::new(sentence) }
+    }
+
+    /// Adds the way out.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::out::plain(&self.sentence))?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {}", crate::out::plain(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
+impl From<NotResolved> for Failure {
+    fn from(error: NotResolved) -> Self {
+        let hint = match &error {
+            NotResolved::Ambiguous { .. } => "give more of the id",
+            _ => "gjc sessions list shows the sessions that there are",
+        };
+        Self::new(error.to_string()).hint(hint)
+    }
+}
+
+impl From<gjc_protocol::Refusal> for Failure {
+    fn from(refusal: gjc_protocol::Refusal) -> Self {
+        Self { hint: refusal.hint, ..Self::new(refusal.sentence) }
+    }
+}

@@ -1,0 +1,68 @@
+//! Standard output. Data only; a reader that has gone away is silence, not an error.
+
+use std::io::Write;
+
+/// Writes a line.
+pub(crate) fn line(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+}
+
+/// Writes bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Text without characters that a terminal would obey; line feeds and tabs stay.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .filter(|c| !matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
+        .collect()
+}
+
+/// The first `cells` columns of a text on one line, padded to exactly that width. 한글 takes two columns a letter.
+pub(crate) fn cell(text: &str, cells: usize) -> String {
+    use unicode_width::UnicodeWidthChar;
+    let text = plain(text).replace(['\n', '\t'], " ");
+    let width = |c: char| c.width().unwrap_or(0);
+    let whole: usize = text.chars().map(width).sum();
+    let room = if whole > cells { cells.saturating_sub(1) } else { cells };
+    let (mut shown, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        if used + width(c) > room {
+            break;
+        }
+        used += width(c);
+        shown.push(c);
+    }
+    if whole > cells {
+        shown.push('…');
+        used += 1;
+    }
+    shown.extend(std::iter::repeat_n(' ', cells.saturating_sub(used)));
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthStr;
+
+    #[test]
+    fn cells_have_exactly_their_width() {
+        for text in ["", "plain", "한글 제목입니다", "섞인 mixed 텍스트", "a\u{1b}[31mred", "😀😀😀", "é́"] {
+            for cells in 1..20 {
+                assert_eq!(cell(text, cells).width(), cells, "{text:?} in {cells}");
+            }
+        }
+        assert_eq!(cell("한글제목", 5), "한글…");
+        assert_eq!(cell("한글제목", 6), "한글… ");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_passes() {
+        assert_eq!(plain("a\u{1b}]52;c;x\u{7}b\u{9b}31m\u{202e}c\n"), "a]52;c;xb31mc\n");
+    }
+}

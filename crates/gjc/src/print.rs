@@ -1,0 +1,118 @@
+//! `-p`: one answer on standard output. `--mode json`: every event, one a line.
+
+use crate::cli::{Mode, SessionArgs};
+use crate::compose::{Composed, compose};
+use crate::failure::Failure;
+use crate::{out, prompt, world};
+use gjc_entry::Env;
+use gjc_protocol::{Command, Event, EventBody, Health, Outcome, PromptMode, TurnEnd};
+use std::process::ExitCode;
+
+/// Runs one prompt.
+pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
+    let parts = prompt::from_person(args)?;
+    let runtime = world::runtime()?;
+    runtime.block_on(async {
+        let Composed { session, config, resumed, notices } = compose(env, args).await?;
+        for notice in notices {
+            eprintln!("gjc: {}", out::plain(&notice));
+        }
+        let (handle, actor) = gjc_agent::start(session, config, resumed);
+        let mut events = handle.subscribe();
+        let interrupt = tokio::spawn({
+            let handle = handle.clone();
+            async move {
+                interrupted().await;
+                handle.call(Command::Abort).await
+            }
+        });
+        if let Outcome::Refused(refusal) = handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
+            return Err(refusal.into());
+        }
+        let mut printed = Printed::default();
+        while let Some(event) = events.next().await {
+            if args.mode == Mode::Json {
+                out::line(&serde_json::to_string(&event).unwrap_or_default());
+            }
+            let ended = matches!(event.body, EventBody::TurnEnded { .. });
+            printed.see(event);
+            if ended {
+                // The answer is out before the session is closed: closing may take a moment, reading it need not wait.
+                if args.mode == Mode::Text {
+                    printed.answer();
+                }
+                let handle = handle.clone();
+                tokio::spawn(async move { handle.call(Command::Close).await });
+            }
+        }
+        interrupt.abort();
+        let _ = actor.await;
+        Ok(printed.end())
+    })
+}
+
+/// What of the events matters at the end.
+#[derive(Default)]
+struct Printed {
+    text: String,
+    end: Option<TurnEnd>,
+    unstored: Option<String>,
+    failure: Option<String>,
+}
+
+impl Printed {
+    fn see(&mut self, event: Event) {
+        match event.body {
+            EventBody::Message { message, .. } if message["role"] == "assistant" => {
+                let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+                self.text = texts.join("\n");
+            }
+            EventBody::Storage(Health::Failing { why }) => self.unstored = Some(why),
+            EventBody::Storage(Health::Ok) => self.unstored = None,
+            EventBody::Retry { attempt, delay_ms, why } => {
+                eprintln!("gjc: {} (attempt {attempt} in {:.1} s)", out::plain(&why), delay_ms as f64 / 1000.0);
+            }
+            EventBody::Notice { text } => eprintln!("gjc: {}", out::plain(&text)),
+            EventBody::Error { sentence, hint, .. } => {
+                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                self.failure = Some(format!("{sentence}{hint}"));
+            }
+            EventBody::TurnEnded { end } => self.end = Some(end),
+            _ => {}
+        }
+    }
+
+    fn answer(&self) {
+        if !self.text.is_empty() {
+            out::line(&self.text);
+        }
+    }
+
+    fn end(self) -> ExitCode {
+        if let Some(failure) = &self.failure {
+            eprintln!("gjc: {}", out::plain(failure));
+        }
+        if let Some(why) = &self.unstored {
+            eprintln!("gjc: the session could not be stored: {}", out::plain(why));
+            eprintln!("hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR");
+        }
+        match self.end {
+            Some(TurnEnd::Done) if self.unstored.is_none() => ExitCode::SUCCESS,
+            Some(TurnEnd::Aborted) => ExitCode::from(130),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// Completes at the first interrupt or termination.
+pub(crate) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,113 @@
+//! `--mode rpc`: commands on standard input, replies and events on standard output, one JSON object a line.
+//!
+//! A line in is a [`Cmd`]; a line out is a [`Reply`] (it has `outcome`) or an event (it has `seq`). When the input ends,
+//! the session is closed, after what runs has ended.
+
+use crate::cli::SessionArgs;
+use crate::compose::{Composed, compose};
+use crate::failure::Failure;
+use crate::{out, print, world};
+use gjc_entry::Env;
+use gjc_protocol::{Cmd, Command, EventBody, Outcome, Refusal, Reply};
+use std::io::BufRead;
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Serves until the input ends or the session is closed.
+pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
+    if !args.prompt.is_empty() {
+        return Err(Failure::usage("--mode rpc takes its prompts as commands").hint("see docs/rpc.md"));
+    }
+    let runtime = world::runtime()?;
+    let code = runtime.block_on(async {
+        let Composed { session, config, resumed, notices } = compose(env, args).await?;
+        for notice in notices {
+            eprintln!("gjc: {}", out::plain(&notice));
+        }
+        let (handle, actor) = gjc_agent::start(session, config, resumed);
+        let mut events = handle.subscribe();
+        // Two threads of lines, so that a reader that stops reading holds up neither the session nor its own commands.
+        let (say, mut said) = mpsc::unbounded_channel::<String>();
+        let mut lines = stdin_lines();
+        let replies = tokio::spawn({
+            let handle = handle.clone();
+            async move {
+                while let Some(line) = lines.recv().await {
+                    let mut last = false;
+                    let reply = match serde_json::from_str::<Cmd>(&line) {
+                        Ok(Cmd { id, command }) => {
+                            last = matches!(command, Command::Close);
+                            Reply { id: Some(id), outcome: handle.call(command).await }
+                        }
+                        Err(error) => Reply { id: id_of(&line), outcome: Outcome::Refused(unreadable(&error)) },
+                    };
+                    let _ = say.send(serde_json::to_string(&reply).unwrap_or_default());
+                    if last {
+                        return;
+                    }
+                }
+                // The input has ended: let what runs end, then close.
+                handle.call(Command::Finish).await;
+            }
+        });
+        let interrupt = tokio::spawn({
+            let handle = handle.clone();
+            async move {
+                print::interrupted().await;
+                handle.call(Command::Close).await
+            }
+        });
+        let mut closed = None;
+        while closed.is_none() {
+            tokio::select! {
+                Some(reply) = said.recv() => out::line(&reply),
+                Some(event) = events.next() => match event.body {
+                    EventBody::Closed => closed = Some(event),
+                    _ => out::line(&serde_json::to_string(&event).unwrap_or_default()),
+                },
+            }
+        }
+        let interrupted = interrupt.is_finished();
+        interrupt.abort();
+        if interrupted {
+            replies.abort();
+        }
+        // Every command has its reply before the last event.
+        let _ = replies.await;
+        while let Ok(reply) = said.try_recv() {
+            out::line(&reply);
+        }
+        out::line(&serde_json::to_string(&closed).unwrap_or_default());
+        let _ = actor.await;
+        Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    });
+    // The thread that reads standard input may still be waiting for a line.
+    runtime.shutdown_background();
+    code
+}
+
+fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
+    let (send, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        let mut line = Vec::new();
+        while matches!(input.read_until(b'\n', &mut line), Ok(read) if read > 0) {
+            let text = String::from_utf8_lossy(&line).trim().to_owned();
+            line.clear();
+            if !text.is_empty() && send.send(text).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+fn unreadable(error: &serde_json::Error) -> Refusal {
+    Refusal::new("unreadable", format!("the line is no command: {error}"))
+        .hint(r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#)
+}
+
+/// The id of a line that is no command otherwise, so that its sender can tell which one it was.
+fn id_of(line: &str) -> Option<gjc_protocol::CmdId> {
+    serde_json::from_value(serde_json::from_str::<serde_json::Value>(line).ok()?.get("id")?.clone()).ok()
+}

@@ -1,0 +1,329 @@
+//! `gjc sessions`: looks at session files, changes none.
+
+use crate::cli::Sessions;
+use crate::failure::Failure;
+use crate::out;
+use gjc_context::{ContextMessage, select};
+use gjc_entry::{Damage, Env, Leaf, Message, Source};
+use gjc_log::fs::OsFs;
+use gjc_log::{Loaded, Reader, Tail};
+use gjc_store::{SessionInfo, resolve, sweep_all};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs one of its commands.
+pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
+    match command {
+        Sessions::List { json } => list(env, json),
+        Sessions::Show { session, json } => show(&find(env, &session)?, json),
+        Sessions::Verify { session: Some(session), json, .. } => verify(&[find(env, &session)?], json),
+        Sessions::Verify { session: None, json, .. } => verify(&everything(env)?, json),
+    }
+}
+
+/// The file that a word means.
+pub(crate) fn find(env: &Env, word: &str) -> Result<PathBuf, Failure> {
+    let here = std::fs::canonicalize(".").unwrap_or_else(|_| PathBuf::from("/"));
+    Ok(resolve(&OsFs, &env.dirs.sessions(), &here, word)?)
+}
+
+/// Opens a session for looking.
+pub(crate) fn look(path: &Path) -> Result<Loaded<Reader<OsFs>>, Failure> {
+    Ok(Reader::open(&OsFs, path)?)
+}
+
+/// What `gjc sessions list --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ListJson {
+    /// Newest entry first.
+    sessions: Vec<InfoJson>,
+    /// Files that could not be read.
+    unreadable: Vec<UnreadableJson>,
+}
+
+/// A session in a list.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InfoJson {
+    /// Its id.
+    id: String,
+    /// Its file.
+    path: String,
+    /// The folder that it worked in.
+    cwd: String,
+    /// Its name, if it has one.
+    title: Option<String>,
+    /// The first words of a person.
+    first_message: Option<String>,
+    /// How many messages, all branches together.
+    messages: usize,
+    /// When it began, ISO 8601.
+    created: String,
+    /// The time of its last entry, ISO 8601.
+    modified: String,
+    /// Bytes of the file.
+    size: u64,
+    /// How many places are damaged.
+    damaged: usize,
+}
+
+/// A file that is no readable session.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UnreadableJson {
+    /// The file.
+    path: String,
+    /// Why.
+    why: String,
+}
+
+impl From<SessionInfo> for InfoJson {
+    fn from(info: SessionInfo) -> Self {
+        Self {
+            id: info.id,
+            path: info.path.display().to_string(),
+            cwd: info.cwd,
+            title: info.title,
+            first_message: info.first_message,
+            messages: info.messages,
+            created: info.created.to_string(),
+            modified: info.modified.to_string(),
+            size: info.size,
+            damaged: info.damaged,
+        }
+    }
+}
+
+fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
+    let (infos, unreadable) = sweep_all(&OsFs, &env.dirs.sessions())
+        .map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
+    // A session without messages has nothing to go on with; it is found by its id all the same.
+    let infos: Vec<SessionInfo> = infos.into_iter().filter(|info| info.messages > 0).collect();
+    if json {
+        let unreadable = unreadable
+            .into_iter()
+            .map(|file| UnreadableJson { path: file.path.display().to_string(), why: file.why.to_string() })
+            .collect();
+        return Ok(print_json(&ListJson { sessions: infos.into_iter().map(InfoJson::from).collect(), unreadable }));
+    }
+    if infos.is_empty() && unreadable.is_empty() {
+        eprintln!("There are no sessions yet. Begin one with: gjc -p \"your question\"");
+    }
+    for info in infos {
+        let when = info.modified.to_string();
+        let mark = if info.damaged > 0 { "  (damaged)" } else { "" };
+        let line = format!(
+            "{}  {}  {:>4} messages  {}  {}{mark}",
+            info.id,
+            when.get(..16).unwrap_or(&when).replace('T', " "),
+            info.messages,
+            out::cell(info.name(), 48),
+            out::plain(&info.cwd)
+        );
+        out::line(line.trim_end());
+    }
+    for file in unreadable {
+        eprintln!("gjc: {}", out::plain(&file.why.to_string()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `gjc sessions show --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShowJson {
+    /// Its id.
+    id: String,
+    /// Its file.
+    path: String,
+    /// The folder that it worked in.
+    cwd: String,
+    /// The active leaf.
+    leaf: Option<String>,
+    /// All entries, all branches together.
+    entries: usize,
+    /// The session's label.
+    label: LabelJson,
+    /// The messages of the active path, as the file holds them.
+    messages: Vec<serde_json::Value>,
+    /// What is damaged.
+    damage: Vec<DamageJson>,
+}
+
+/// A label.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LabelJson {
+    /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED.
+    level: String,
+    /// Integrity.
+    trusted: bool,
+}
+
+/// A damaged place.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DamageJson {
+    /// Byte offset.
+    offset: u64,
+    /// Bytes.
+    length: u32,
+    /// The sentence.
+    what: String,
+}
+
+impl From<&Damage> for DamageJson {
+    fn from(damage: &Damage) -> Self {
+        Self { offset: damage.at.off, length: damage.at.len, what: damage.to_string() }
+    }
+}
+
+fn show(path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let loaded = look(path)?;
+    let reader = &loaded.value;
+    let (selected, notes) = select(reader, Leaf::Current).map_err(|error| Failure::new(error.to_string()))?;
+    if json {
+        let skeleton = reader.skeleton();
+        let label = skeleton.map_or(gjc_entry::Label::PUBLIC_TRUSTED, gjc_entry::Skeleton::label);
+        return Ok(print_json(&ShowJson {
+            id: reader.header().id.to_string(),
+            path: path.display().to_string(),
+            cwd: reader.header().cwd.clone(),
+            leaf: skeleton.and_then(|tree| Some(tree.id(tree.leaf()?).to_string())),
+            entries: skeleton.map_or(0, gjc_entry::Skeleton::len),
+            label: LabelJson { level: label.level.to_string(), trusted: label.trusted },
+            messages: selected.iter().map(|item| message_json(&item.message)).collect(),
+            damage: loaded.damage.iter().map(DamageJson::from).collect(),
+        }));
+    }
+    for item in &selected {
+        out::line(&format!("── {} {}", item.id, role(&item.message)));
+        out::line(&out::plain(&text(&item.message)));
+    }
+    for note in notes {
+        eprintln!("gjc: {}", out::plain(&note.sentence));
+    }
+    for damage in &loaded.damage {
+        eprintln!("gjc: {}", out::plain(&damage.to_string()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A message as JSON.
+pub(crate) fn message_json(message: &ContextMessage) -> serde_json::Value {
+    let mut json = Vec::new();
+    message.write(&mut json);
+    serde_json::from_slice(&json).unwrap_or(serde_json::Value::Null)
+}
+
+/// Who speaks.
+pub(crate) fn role(message: &ContextMessage) -> &str {
+    match message {
+        ContextMessage::Message(message) => message.role(),
+        ContextMessage::Custom { custom_type, .. } => custom_type,
+        ContextMessage::BranchSummary { .. } => "branch summary",
+        ContextMessage::CompactionSummary { .. } => "compaction summary",
+    }
+}
+
+/// What is said, with calls.
+pub(crate) fn text(message: &ContextMessage) -> String {
+    match message {
+        ContextMessage::Message(Message::User(user)) => user.content.text(),
+        ContextMessage::Message(Message::Assistant(said)) => {
+            let mut lines = vec![said.text()];
+            lines.extend(said.calls().map(|(_, name, input)| format!("→ {name} {}", input.get())));
+            lines.extend(said.error.iter().map(|error| format!("(failed: {error})")));
+            lines.retain(|line| !line.is_empty());
+            lines.join("\n")
+        }
+        ContextMessage::Message(Message::ToolResult(result)) => result.content.text(),
+        ContextMessage::Message(Message::Other { raw, .. }) => raw.get().into(),
+        ContextMessage::Custom { content, .. } => content.text(),
+        ContextMessage::BranchSummary { summary, .. } | ContextMessage::CompactionSummary { summary, .. } => summary.clone(),
+    }
+}
+
+/// What `gjc sessions verify --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VerifyJson {
+    /// Whether nothing is damaged.
+    sound: bool,
+    /// Each file.
+    files: Vec<VerifiedJson>,
+}
+
+/// A verified file.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VerifiedJson {
+    /// The file.
+    path: String,
+    /// Entries that are there.
+    entries: usize,
+    /// Why it is no readable session.
+    unreadable: Option<String>,
+    /// Whether it ends in the middle of a line.
+    unfinished: bool,
+    /// What is damaged.
+    damage: Vec<DamageJson>,
+}
+
+fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path)).collect();
+    let sound = files.iter().all(|file| file.damage.is_empty() && file.unreadable.is_none() && !file.unfinished);
+    let code = if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if json {
+        print_json(&VerifyJson { sound, files });
+        return Ok(code);
+    }
+    for file in files {
+        let path = out::plain(&file.path);
+        if let Some(why) = file.unreadable {
+            out::line(&format!("{path}: {}", out::plain(&why)));
+            continue;
+        }
+        let state = if file.damage.is_empty() && !file.unfinished { "sound" } else { "damaged" };
+        out::line(&format!("{path}: {} entries, {state}", file.entries));
+        if file.unfinished {
+            out::line("  the last line has no end; the next writer mends it");
+        }
+        for damage in file.damage {
+            out::line(&format!("  {}", out::plain(&damage.what)));
+        }
+    }
+    Ok(code)
+}
+
+fn verify_one(path: &Path) -> VerifiedJson {
+    let name = path.display().to_string();
+    match Reader::open(&OsFs, path) {
+        Err(why) => VerifiedJson {
+            path: name,
+            entries: 0,
+            unreadable: Some(why.to_string()),
+            unfinished: false,
+            damage: Vec::new(),
+        },
+        Ok(loaded) => {
+            let bodies = loaded.value.verify_bodies();
+            VerifiedJson {
+                path: name,
+                entries: loaded.value.skeleton().map_or(0, gjc_entry::Skeleton::len),
+                unreadable: None,
+                unfinished: loaded.tail != Tail::Clean,
+                damage: loaded.damage.iter().chain(&bodies).map(DamageJson::from).collect(),
+            }
+        }
+    }
+}
+
+fn everything(env: &Env) -> Result<Vec<PathBuf>, Failure> {
+    let (infos, unreadable) = sweep_all(&OsFs, &env.dirs.sessions())
+        .map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
+    Ok(infos.into_iter().map(|info| info.path).chain(unreadable.into_iter().map(|file| file.path)).collect())
+}
+
+/// Prints one JSON object.
+pub(crate) fn print_json<T: Serialize>(value: &T) -> ExitCode {
+    out::line(&serde_json::to_string_pretty(value).unwrap_or_default());
+    ExitCode::SUCCESS
+}
