@@ -92,7 +92,8 @@ pub struct SessionHandle {
 impl SessionHandle {
     /// Gives a command, and waits for its one answer.
     pub async fn call(&self, command: Command) -> Outcome {
-        let closed = || Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"));
+        let closed =
+            || Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"));
         let (reply, answer) = oneshot::channel();
         if self.mailbox.send((command, reply)).await.is_err() {
             return closed();
@@ -127,7 +128,11 @@ pub(crate) struct Actor<F: Fs> {
 }
 
 /// Starts a session on the current runtime. `resumed`: whether it had entries before.
-pub fn start<F: Fs>(session: Session<F>, config: Config, resumed: bool) -> (SessionHandle, tokio::task::JoinHandle<()>) {
+pub fn start<F: Fs>(
+    session: Session<F>,
+    config: Config,
+    resumed: bool,
+) -> (SessionHandle, tokio::task::JoinHandle<()>) {
     let (mailbox, inbox) = mpsc::channel(64);
     let events = Events::default();
     let first = Arc::new(EventBody::Session {

@@ -1,8 +1,8 @@
 //! The one door into the log.
 
+use gjc_context::Folds;
 use gjc_entry::{Blobs, Body, Clock, Draft, Label, Level, ParentOf, SessionId};
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
-use gjc_context::Folds;
 use gjc_log::fs::Fs;
 use gjc_log::{Appended, Batch, Lsn, Refused, Writer};
 use std::sync::Arc;
@@ -58,7 +58,12 @@ impl<F: Fs> Session<F> {
     ///
     /// # Errors
     /// [`AboveClearance`] when it has taken in more than `clearance` allows.
-    pub fn new(writer: Writer<F>, runtime: Runtime, clock: Arc<dyn Clock>, clearance: Level) -> Result<Self, AboveClearance> {
+    pub fn new(
+        writer: Writer<F>,
+        runtime: Runtime,
+        clock: Arc<dyn Clock>,
+        clearance: Level,
+    ) -> Result<Self, AboveClearance> {
         let labels = LabelState::new(writer.label(), clearance)?;
         Ok(Self { writer, labels, folds: Folds::default(), runtime, clock })
     }

@@ -157,14 +157,29 @@ mod tests {
         assert_eq!(STEP, [Deliveries, Steering, Emergency]);
         assert_eq!(
             TURN,
-            [Guards, Rewind, Marks, Disposables, ContextApply, TodoClearing, Compaction, Durable, MemoryFlush, Deliveries, Next]
+            [
+                Guards,
+                Rewind,
+                Marks,
+                Disposables,
+                ContextApply,
+                TodoClearing,
+                Compaction,
+                Durable,
+                MemoryFlush,
+                Deliveries,
+                Next
+            ]
         );
     }
 
     #[test]
     fn only_steering_prompts_enter_between_steps_and_any_begins_the_next_turn() {
         use PromptMode::{FollowUp, Steer};
-        assert_eq!(Stage::Steering.plan(&boundary(&[FollowUp, Steer, Steer])), [Act::AdmitSteering, Act::AdmitSteering]);
+        assert_eq!(
+            Stage::Steering.plan(&boundary(&[FollowUp, Steer, Steer])),
+            [Act::AdmitSteering, Act::AdmitSteering]
+        );
         assert_eq!(Stage::Next.plan(&boundary(&[FollowUp])), [Act::Next(NextTurn::Human)]);
         assert_eq!(Stage::Next.plan(&boundary(&[])), [Act::Next(NextTurn::Idle)]);
     }

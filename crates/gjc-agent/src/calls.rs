@@ -2,10 +2,8 @@
 
 use crate::actor::{Actor, Config};
 use crate::admit::{Fact, NotAdmitted, Session};
-use gjc_entry::{
-    AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult,
-};
-use gjc_flow::{Call, Labelled, LabelWatch, Permits, Verdict, decide_all};
+use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult};
+use gjc_flow::{Call, LabelWatch, Labelled, Permits, Verdict, decide_all};
 use gjc_llm::INCOMPLETE;
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, StepName, ToolEnd};
@@ -110,7 +108,11 @@ impl<F: Fs> Actor<F> {
     }
 
     fn is_parallel(&self, name: &str) -> bool {
-        self.config.tools.get(name).and_then(|tool| tool.spec(&Shown::default())).is_some_and(|spec| spec.run == Run::Parallel)
+        self.config
+            .tools
+            .get(name)
+            .and_then(|tool| tool.spec(&Shown::default()))
+            .is_some_and(|spec| spec.run == Run::Parallel)
     }
 
     fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, (Asked, String)> {
@@ -120,7 +122,8 @@ impl<F: Fs> Actor<F> {
             return Err((asked, why.into()));
         }
         let Some((tool, spec)) = found else {
-            let why = format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
+            let why =
+                format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
             return Err((asked, why));
         };
         if spec.run == Run::Sole && !alone {
@@ -176,7 +179,8 @@ impl<F: Fs> Actor<F> {
                 Some(Err(error)) => {
                     if let Some(index) = names.iter().position(|(id, _)| *id == error.id()) {
                         let (_, asked) = names.swap_remove(index);
-                        self.refuse(asked, "the tool failed inside; this is a fault of gjc, not of the call".into()).await?;
+                        self.refuse(asked, "the tool failed inside; this is a fault of gjc, not of the call".into())
+                            .await?;
                     }
                 }
                 None => break,
@@ -220,10 +224,9 @@ impl<F: Fs> Actor<F> {
         gjc_fp::fp!("agent.call.after");
         let label = output.content.label();
         let rest = Labelled::new((asked.id.clone(), asked.name.clone(), output.details, is_error, at), label);
-        let fact = output
-            .content
-            .zip(rest)
-            .map(|(content, (id, tool, details, is_error, at))| Fact::new(result(id, tool, content, details, is_error, at)));
+        let fact = output.content.zip(rest).map(|(content, (id, tool, details, is_error, at))| {
+            Fact::new(result(id, tool, content, details, is_error, at))
+        });
         match self.admit_message(fact) {
             // Above the clearance: the model hears that, and nothing of the content.
             Err(NotAdmitted::AboveClearance(above)) => self.refuse_quietly(&asked, above.to_string())?,

@@ -18,23 +18,29 @@ struct Unanswered {
 
 /// Asks the tools what became of unanswered calls, and admits what they know. What nobody knows stays unanswered: the
 /// projection tells the model so.
-pub(crate) async fn recover<F: Fs>(session: &mut Session<F>, config: &Config, around: &Surrounding) -> Result<(), NotAdmitted> {
+pub(crate) async fn recover<F: Fs>(
+    session: &mut Session<F>,
+    config: &Config,
+    around: &Surrounding,
+) -> Result<(), NotAdmitted> {
     for Unanswered { op, call_id, tool } in unanswered(session) {
         let Some(found) = config.tools.get(&tool) else { continue };
         let ctx = calls::context(session, config, around, op.clone());
         let output = match found.recover(ctx, &op).await {
             Recovery::Done(output) => output,
-            Recovery::NotDone => {
-                Output::from(gjc_entry::Label::PUBLIC_TRUSTED).text("It did not happen: gjc was stopped before.").error().done()
-            }
+            Recovery::NotDone => Output::from(gjc_entry::Label::PUBLIC_TRUSTED)
+                .text("It did not happen: gjc was stopped before.")
+                .error()
+                .done(),
             Recovery::Unknown => continue,
         };
         let at = session.now_millis();
         let label = output.content.label();
-        let fact = output
-            .content
-            .zip(Labelled::new((call_id, tool, output.details, output.is_error, at), label))
-            .map(|(content, (id, tool, details, is_error, at))| Fact::new(calls::result(id, tool, content, details, is_error, at)));
+        let fact = output.content.zip(Labelled::new((call_id, tool, output.details, output.is_error, at), label)).map(
+            |(content, (id, tool, details, is_error, at))| {
+                Fact::new(calls::result(id, tool, content, details, is_error, at))
+            },
+        );
         session.admit(fact)?;
     }
     Ok(())
@@ -44,7 +50,8 @@ fn unanswered<F: Fs>(session: &mut Session<F>) -> Vec<Unanswered> {
     let id = session.id().clone();
     let Ok((selected, _)) = select(session.log(), Leaf::Current) else { return Vec::new() };
     // Only the last answer's calls can be open: an earlier one was followed by a request, which the checker saw.
-    let Some(last) = selected.iter().rposition(|item| matches!(&item.message, ContextMessage::Message(Message::Assistant(_))))
+    let Some(last) =
+        selected.iter().rposition(|item| matches!(&item.message, ContextMessage::Message(Message::Assistant(_))))
     else {
         return Vec::new();
     };

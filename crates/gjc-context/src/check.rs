@@ -86,7 +86,8 @@ fn pairs(view: &View) -> Result<(), Violation> {
                 }
                 for block in blocks {
                     if let Block::ToolCall { id, .. } = block {
-                        let plain = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+                        let plain =
+                            !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
                         if !plain || !ids.insert(id) {
                             return Err(Violation::BadCallId(id.clone()));
                         }

@@ -9,7 +9,7 @@
 
 use crate::view::INTERRUPTED;
 use crate::{ContextMessage, Msg, Note, Said, Selected, View};
-use gjc_entry::{At, AssistantMessage, Block, Content, Message, ModelRef, Origin, StopReason, ToolResult};
+use gjc_entry::{AssistantMessage, At, Block, Content, Message, ModelRef, Origin, StopReason, ToolResult};
 use std::collections::HashSet;
 
 pub(crate) struct Project {
@@ -98,7 +98,9 @@ impl Walk {
                 }
                 Block::Thinking { signature: None, .. } if broken => {}
                 Block::Text { text, .. } if text.trim().is_empty() => {}
-                Block::Text { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. } => blocks.push(block.clone()),
+                Block::Text { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. } => {
+                    blocks.push(block.clone())
+                }
                 Block::Image { .. } | Block::Unknown(_) => {
                     self.note(at, "the answer holds a block that no request can carry; it was left out");
                 }
@@ -133,7 +135,9 @@ impl Walk {
             },
             ContextMessage::Custom { content, .. } => sendable(content),
             ContextMessage::BranchSummary { summary, .. } => {
-                let text = format!("Summary of a branch of this conversation that was left:\n<summary>\n{summary}\n</summary>");
+                let text = format!(
+                    "Summary of a branch of this conversation that was left:\n<summary>\n{summary}\n</summary>"
+                );
                 vec![Block::text(text, Origin::Host)]
             }
             ContextMessage::CompactionSummary { summary, .. } => {
@@ -160,8 +164,11 @@ impl Walk {
     }
 
     fn wire_id(&mut self, id: &str) -> String {
-        let mut plain: String =
-            id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).take(58).collect();
+        let mut plain: String = id
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
+            .take(58)
+            .collect();
         if plain.is_empty() {
             plain.push_str("call");
         }

@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn lone_surrogates_become_the_replacement_character() {
-        let mut fields = Fields::parse(r#"{"a":"x\ud83dy","b":"\ud83d\ude00","c":"\\ud800","d":"\ude00\ud83d\ude00"}"#).unwrap();
+        let mut fields =
+            Fields::parse(r#"{"a":"x\ud83dy","b":"\ud83d\ude00","c":"\\ud800","d":"\ude00\ud83d\ude00"}"#).unwrap();
         assert_eq!(fields.required::<String>("a").unwrap(), "x\u{fffd}y");
         assert_eq!(fields.required::<String>("b").unwrap(), "😀");
         assert_eq!(fields.required::<String>("c").unwrap(), "\\ud800");

@@ -47,10 +47,7 @@ impl Header {
         Ok(Self {
             version: fields.optional("version")?.unwrap_or(1),
             id: fields.required("id")?,
-            at: fields
-                .optional::<String>("timestamp")?
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
+            at: fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default(),
             cwd: fields.optional("cwd")?.unwrap_or_default(),
             parent: fields.optional("parentSession")?,
             title: fields.optional("title")?,

@@ -162,17 +162,17 @@ mod tests {
 
     #[test]
     fn a_label_that_cannot_be_read_is_restricted() {
-        for json in ["", "null", "{}", r#"{"l":"public","t":true}"#, r#"{"l":"PUBLIC","t":1}"#, r#"{"l":"SECRET","t":true}"#] {
+        for json in
+            ["", "null", "{}", r#"{"l":"public","t":true}"#, r#"{"l":"PUBLIC","t":1}"#, r#"{"l":"SECRET","t":true}"#]
+        {
             assert_eq!(Label::from_json(json), Label::CORRUPT, "{json}");
         }
     }
 
     #[test]
     fn labels_round_trip_and_joins_are_a_lattice() {
-        let all: Vec<Label> = Level::ALL
-            .into_iter()
-            .flat_map(|level| [true, false].map(|trusted| Label { level, trusted }))
-            .collect();
+        let all: Vec<Label> =
+            Level::ALL.into_iter().flat_map(|level| [true, false].map(|trusted| Label { level, trusted })).collect();
         for &a in &all {
             assert_eq!(Label::from_json(&a.to_json()), a);
             assert_eq!(a.join(a), a);

@@ -33,6 +33,6 @@ pub use message::{AssistantMessage, Block, Content, Message, StopReason, ToolRes
 pub use own::{ModelRef, Own, Params, RequestEnv, Scope, Thinking};
 pub use time::Timestamp;
 pub use tree::{
-    At, Blobs, Damage, DamageKind, Kind, KindSet, Leaf, Missing, NeedsIndex, Node, Ordinal, PathNode, PathNodes, Skeleton,
-    Source,
+    At, Blobs, Damage, DamageKind, Kind, KindSet, Leaf, Missing, NeedsIndex, Node, Ordinal, PathNode, PathNodes,
+    Skeleton, Source,
 };

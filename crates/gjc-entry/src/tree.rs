@@ -298,7 +298,10 @@ impl Skeleton {
 
     /// All entries in file order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Ordinal, &Node)> {
-        self.nodes.iter().enumerate().map(|(index, node)| (Ordinal(u32::try_from(index).unwrap_or(NO_PARENT - 1)), node))
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (Ordinal(u32::try_from(index).unwrap_or(NO_PARENT - 1)), node))
     }
 
     /// The active leaf: the last entry of the file. A moved leaf is an entry (`gjc.leaf`) whose parent is the target.
@@ -439,7 +442,9 @@ impl fmt::Display for Damage {
             DamageKind::Nul => write!(f, "a line of {} bytes holds NUL bytes", self.at.len),
             DamageKind::Utf8 => write!(f, "a line of {} bytes is not UTF-8", self.at.len),
             DamageKind::Frame(why) => write!(f, "a line of {} bytes is no entry: {why}", self.at.len),
-            DamageKind::Glued => write!(f, "{} bytes of a cut record stand before a whole one on the same line", self.at.len),
+            DamageKind::Glued => {
+                write!(f, "{} bytes of a cut record stand before a whole one on the same line", self.at.len)
+            }
             DamageKind::Repeated(id) => write!(f, "the id {id} belongs to an earlier entry"),
             DamageKind::Orphan(id) => write!(f, "the parent {id} is not in the file; the entry was taken as a root"),
             DamageKind::Body(why) => write!(f, "the entry's content cannot be read: {why}"),

@@ -89,7 +89,13 @@ impl Decision {
             Verdict::Allow => Permits(
                 self.sinks
                     .into_iter()
-                    .map(|(what, sink, digest)| Permit { op: op.clone(), what, sink, generation: state.generation(), digest })
+                    .map(|(what, sink, digest)| Permit {
+                        op: op.clone(),
+                        what,
+                        sink,
+                        generation: state.generation(),
+                        digest,
+                    })
                     .collect(),
             ),
         }
@@ -153,7 +159,7 @@ mod tests {
         let mut state = state(Level::Public, Level::Restricted);
         let watch = state.watch();
         let take = |state: &LabelState| {
-            decide(&Policy::default(), state, &call(&[], &[Level::Internal])).permits(&op(), state).next().unwrap()
+            decide(&Policy::default(), state, &call(&[], &[Level::Internal])).permits(&op(), state).take_next().unwrap()
         };
         assert!(matches!(watch.redeem(take(&state), digest(b"y")), Err(Stale::OtherBytes { .. })));
         let redeemed = watch.redeem(take(&state), digest(b"x")).unwrap();

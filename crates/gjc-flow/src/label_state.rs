@@ -17,7 +17,9 @@ pub struct LabelState {
 
 /// A fact is above what this session may know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is {fact}, and the session may know no more than {clearance}; open a session with a higher clearance for it")]
+#[error(
+    "this is {fact}, and the session may know no more than {clearance}; open a session with a higher clearance for it"
+)]
 pub struct AboveClearance {
     /// The fact's level.
     pub fact: Level,

@@ -44,7 +44,7 @@ pub struct Permits(pub(crate) std::collections::VecDeque<Permit>);
 
 impl Permits {
     /// Takes the permit of the next sink.
-    pub fn next(&mut self) -> Option<Permit> {
+    pub fn take_next(&mut self) -> Option<Permit> {
         self.0.pop_front()
     }
 

@@ -50,7 +50,8 @@ impl Scanned {
     /// # Errors
     /// When the file cannot be read; what was scanned before stays.
     pub fn scan<F: FsFile>(&mut self, file: &F, len: u64) -> io::Result<()> {
-        let mut buffer = vec![0; BUFFER.min(usize::try_from(len.saturating_sub(self.covered)).unwrap_or(BUFFER)).max(1)];
+        let mut buffer =
+            vec![0; BUFFER.min(usize::try_from(len.saturating_sub(self.covered)).unwrap_or(BUFFER)).max(1)];
         let mut filled = 0;
         let mut read_to = self.covered;
         while read_to < len {
@@ -194,7 +195,10 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
         }
         // gjc writes its label right behind the parent, so one more key decides.
         let framed = kind.is_some() && id.is_some() && parent.is_some();
-        if framed && (label.is_some() || key != b"\"parentId\"") && (custom.is_some() || kind.as_deref() != Some("custom")) {
+        if framed
+            && (label.is_some() || key != b"\"parentId\"")
+            && (custom.is_some() || kind.as_deref() != Some("custom"))
+        {
             break;
         }
     }
@@ -219,6 +223,9 @@ fn text(raw: &[u8]) -> Option<String> {
     serde_json::from_slice(raw).ok()
 }
 
+/// A raw key (with its quotes) and its raw value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// Walks the top-level keys of an object; the value of each is skipped, not parsed.
 struct Keys<'a> {
     bytes: &'a [u8],
@@ -226,8 +233,8 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// The next raw key (with quotes) and raw value; `None` at the closing brace.
-    fn next(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>, ()> {
+    /// The next pair; `None` at the closing brace.
+    fn next(&mut self) -> Result<Option<Pair<'a>>, ()> {
         self.blank();
         if self.peek() == Some(b',') {
             self.at += 1;
@@ -329,7 +336,11 @@ mod tests {
             r#"{"data":[1,"]}\"",{"a":"}{"}],"customType":"gjc.leaf","gjcLabel":{"l":"INTERNAL","t":false},"id":"0000000\u0061","parentId":"0000000b","type":"custom"}"#,
         ] {
             let found = frame(line.as_bytes()).unwrap();
-            assert_eq!((found.kind, found.id, found.parent), (Kind::OwnLeaf, short("0000000a"), Some(short("0000000b"))), "{line}");
+            assert_eq!(
+                (found.kind, found.id, found.parent),
+                (Kind::OwnLeaf, short("0000000a"), Some(short("0000000b"))),
+                "{line}"
+            );
             assert_eq!(found.label, Some(label), "{line}");
         }
     }

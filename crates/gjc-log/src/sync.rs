@@ -236,10 +236,10 @@ impl<F: Fs> Shared<F> {
                     file,
                     blobs: std::mem::take(&mut state.blobs),
                     dirs: std::mem::take(&mut state.dirs),
-                    publish: state
-                        .publish
-                        .as_ref()
-                        .map(|Publish { temporary, path }| Publish { temporary: temporary.clone(), path: path.clone() }),
+                    publish: state.publish.as_ref().map(|Publish { temporary, path }| Publish {
+                        temporary: temporary.clone(),
+                        path: path.clone(),
+                    }),
                     written: state.written,
                 });
             }

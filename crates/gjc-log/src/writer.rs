@@ -8,8 +8,8 @@ use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_all;
 use gjc_entry::tree::NewNode;
 use gjc_entry::{
-    At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex, Ordinal,
-    ParentOf, PathNodes, Skeleton, Source, Timestamp,
+    At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
+    Ordinal, ParentOf, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -153,7 +153,8 @@ impl<F: Fs> Writer<F> {
                 writer.written = stat.len;
                 writer.shared.opened(Arc::clone(file), stat.len);
                 writer.start_thread();
-                if let Some(last) = writer.skeleton.leaf().and_then(|leaf| writer.skeleton.node(leaf)).map(|node| node.at())
+                if let Some(last) =
+                    writer.skeleton.leaf().and_then(|leaf| writer.skeleton.node(leaf)).map(|node| node.at())
                     && let Ok(entry) = writer.body(last)
                 {
                     writer.last = writer.last.max(entry.at);
@@ -275,7 +276,10 @@ impl<F: Fs> Writer<F> {
         let (named, ours) = (self.shared.stat_name(path), file.stat()?);
         let same = named.as_ref().is_ok_and(|named| (named.dev, named.inode) == (stat.dev, stat.inode));
         if !same {
-            return Err(io::Error::other(format!("{} was moved, replaced or deleted by another program", path.display())));
+            return Err(io::Error::other(format!(
+                "{} was moved, replaced or deleted by another program",
+                path.display()
+            )));
         }
         if ours.len != self.written {
             return Err(io::Error::other(format!(

@@ -213,7 +213,9 @@ impl Event {
                 text.push_str(more);
                 true
             }
-            (EventBody::ToolProgress { op, text }, EventBody::ToolProgress { op: other, text: more }) if op == other => {
+            (EventBody::ToolProgress { op, text }, EventBody::ToolProgress { op: other, text: more })
+                if op == other =>
+            {
                 text.push_str(more);
                 true
             }
@@ -245,7 +247,9 @@ fn value_weight(value: &Value) -> usize {
     match value {
         Value::String(text) => 32 + text.len(),
         Value::Array(items) => 32 + items.iter().map(value_weight).sum::<usize>(),
-        Value::Object(fields) => 32 + fields.iter().map(|(key, value)| 32 + key.len() + value_weight(value)).sum::<usize>(),
+        Value::Object(fields) => {
+            32 + fields.iter().map(|(key, value)| 32 + key.len() + value_weight(value)).sum::<usize>()
+        }
         _ => 32,
     }
 }

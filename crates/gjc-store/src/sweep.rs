@@ -103,7 +103,8 @@ fn look<F: Fs>(fs: &F, path: &Path) -> Result<SessionInfo, OpenError> {
     let loaded = Reader::open(fs, path)?;
     let reader = &loaded.value;
     let size = fs.stat(path).map_or(0, |stat| stat.len);
-    let nodes: Vec<_> = reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter).map(|(_, node)| *node).collect();
+    let nodes: Vec<_> =
+        reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter).map(|(_, node)| *node).collect();
     let of = |kind| nodes.iter().filter(move |node| node.kind() == kind);
     let first_message = of(Kind::Message).find_map(|node| match &reader.body(node.at()).ok()?.body {
         Body::Message(Message::User(user)) => Some(first_line(&user.content.text())),

@@ -58,6 +58,10 @@ impl Temp {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a person's file: it is replaced whole or not at all, and synced by nobody"
+    )]
     fn become_(mut self, path: &Path) -> io::Result<()> {
         if let Some(temp) = &self.0 {
             fs::rename(temp, path)?;
@@ -68,6 +72,7 @@ impl Temp {
 }
 
 impl Drop for Temp {
+    #[expect(clippy::disallowed_methods, reason = "our own temporary file, which nobody has seen")]
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             let _ = fs::remove_file(path);

@@ -14,7 +14,7 @@ pub(crate) fn planned(call: &Call) -> Label {
 
 /// Redeems the permit of the next sink. Called right before the effect; what it gives is the proof that the effect takes.
 pub(crate) fn leave(ctx: &ToolCtx, permits: &mut Permits, bytes: Digest) -> Result<Redeemed, Refusal> {
-    let permit = permits.next().ok_or_else(|| {
+    let permit = permits.take_next().ok_or_else(|| {
         Refusal::new("no_permit", "nothing was done: this call has no permit").hint("plan the call again")
     })?;
     ctx.redeem.redeem(permit, bytes).map_err(|stale| Refusal::new("stale_permit", format!("nothing was done: {stale}")))

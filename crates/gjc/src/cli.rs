@@ -5,7 +5,13 @@ use std::path::PathBuf;
 
 /// A coding agent whose work survives anything.
 #[derive(Debug, Parser)]
-#[command(name = "gjc", version, max_term_width = 100, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    name = "gjc",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) session: SessionArgs,

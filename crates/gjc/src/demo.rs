@@ -109,7 +109,10 @@ impl Tour {
         if !after.starts_with(&before) {
             return Err(Failure::new("the session file did not only grow; this is a fault of gjc"));
         }
-        self.say(&format!("   {entries} entries were read back, {} bytes were added behind them, none was changed.", after.len() - before.len()));
+        self.say(&format!(
+            "   {entries} entries were read back, {} bytes were added behind them, none was changed.",
+            after.len() - before.len()
+        ));
         Ok(())
     }
 
@@ -124,7 +127,12 @@ impl Tour {
             if let ContextMessage::Message(Message::Assistant(_)) = &item.message {
                 let bytes = rebuild(reader, &blobs, Some(&item.id.to_string()))?;
                 let name = BlobStore::<OsFs>::name(&bytes).hex();
-                self.say(&format!("   answer {}: its request had {:>6} bytes, sha256 {}…", item.id, bytes.len(), &name[..12]));
+                self.say(&format!(
+                    "   answer {}: its request had {:>6} bytes, sha256 {}…",
+                    item.id,
+                    bytes.len(),
+                    &name[..12]
+                ));
             }
         }
         Ok(())
@@ -151,7 +159,8 @@ fn start(
     writer: gjc_log::Writer<OsFs>,
     resumed: bool,
 ) -> Result<(SessionHandle, tokio::task::JoinHandle<()>), Failure> {
-    let script = ScriptedModel::parse(Path::new("demo.jsonl"), SCRIPT).map_err(|error| Failure::new(error.to_string()))?;
+    let script =
+        ScriptedModel::parse(Path::new("demo.jsonl"), SCRIPT).map_err(|error| Failure::new(error.to_string()))?;
     // The second station plays the last line of the script.
     let name = if resumed { "again" } else { scripted::MAIN };
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
@@ -187,7 +196,9 @@ async fn close(handle: &SessionHandle) {
 fn place(env: &Env, dir: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let dir = dir.unwrap_or_else(|| env.dirs.temp.join(format!("gjc-demo-{}", env.ids.session())));
     if dir.exists() && std::fs::read_dir(&dir).map_or(true, |mut entries| entries.next().is_some()) {
-        return Err(Failure::usage(format!("{} is not an empty folder", dir.display())).hint("name a new one with --dir"));
+        return Err(
+            Failure::usage(format!("{} is not an empty folder", dir.display())).hint("name a new one with --dir")
+        );
     }
     std::fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;
     std::fs::canonicalize(&dir).map_err(|error| cannot(&dir, &error))

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn cells_have_exactly_their_width() {
-        for text in ["", "plain", "한글 제목입니다", "섞인 mixed 텍스트", "a\u{1b}[31mred", "😀😀😀", "é́"] {
+        for text in ["", "plain", "한글 제목입니다", "섞인 mixed 텍스트", "a\u{1b}[31mred", "😀😀😀", "é́"]
+        {
             for cells in 1..20 {
                 assert_eq!(cell(text, cells).width(), cells, "{text:?} in {cells}");
             }

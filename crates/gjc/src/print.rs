@@ -95,7 +95,9 @@ impl Printed {
         }
         if let Some(why) = &self.unstored {
             eprintln!("gjc: the session could not be stored: {}", out::plain(why));
-            eprintln!("hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR");
+            eprintln!(
+                "hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR"
+            );
         }
         match self.end {
             Some(TurnEnd::Done) if self.unstored.is_none() => ExitCode::SUCCESS,
@@ -108,7 +110,8 @@ impl Printed {
 /// Completes at the first interrupt or termination.
 pub(crate) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return std::future::pending().await;
     };
     tokio::select! {

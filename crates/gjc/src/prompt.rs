@@ -57,7 +57,9 @@ pub(crate) fn from_person(args: &SessionArgs) -> Result<Vec<PromptPart>, Failure
         }
     }
     if parts.is_empty() {
-        return Err(Failure::usage("there is nothing to say").hint("gjc -p \"your question\", or give text on standard input"));
+        return Err(
+            Failure::usage("there is nothing to say").hint("gjc -p \"your question\", or give text on standard input")
+        );
     }
     Ok(parts)
 }

@@ -239,7 +239,9 @@ pub(crate) fn text(message: &ContextMessage) -> String {
         ContextMessage::Message(Message::ToolResult(result)) => result.content.text(),
         ContextMessage::Message(Message::Other { raw, .. }) => raw.get().into(),
         ContextMessage::Custom { content, .. } => content.text(),
-        ContextMessage::BranchSummary { summary, .. } | ContextMessage::CompactionSummary { summary, .. } => summary.clone(),
+        ContextMessage::BranchSummary { summary, .. } | ContextMessage::CompactionSummary { summary, .. } => {
+            summary.clone()
+        }
     }
 }
 

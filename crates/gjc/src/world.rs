@@ -53,7 +53,8 @@ pub(crate) fn env() -> Result<Env, Failure> {
         })?,
         (None, Some(home)) => home.join(".gjc/agent"),
         (None, None) => {
-            return Err(Failure::usage("there is no home folder").hint("set HOME, or GJC_CODING_AGENT_DIR to the folder to use"));
+            return Err(Failure::usage("there is no home folder")
+                .hint("set HOME, or GJC_CODING_AGENT_DIR to the folder to use"));
         }
     };
     let temp = vars.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);

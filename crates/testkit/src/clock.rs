@@ -34,7 +34,8 @@ impl VirtualClock {
         let due = {
             let mut state = self.lock();
             state.passed += by;
-            state.wall = Timestamp::from_millis(state.wall.as_millis() + i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+            state.wall =
+                Timestamp::from_millis(state.wall.as_millis() + i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
             let passed = state.passed;
             let (due, later) = std::mem::take(&mut state.sleepers).into_iter().partition(|(at, _)| *at <= passed);
             state.sleepers = later;

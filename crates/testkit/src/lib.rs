@@ -9,6 +9,7 @@
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
 //! | [`session`] | entries in one line each |
+//! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
@@ -28,6 +29,7 @@ pub mod git;
 pub mod grown;
 pub mod harness;
 pub mod ids;
+pub mod log;
 pub mod material;
 pub mod pi;
 pub mod session;

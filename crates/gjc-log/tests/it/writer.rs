@@ -1,6 +1,5 @@
 //! One writer, one file, on both file systems.
 
-use crate::kit::{Bench, add, sync, texts};
 use gjc_entry::{Label, Leaf, Level, ParentOf, Source, Timestamp};
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs};
@@ -8,6 +7,7 @@ use gjc_log::{Batch, Health, OpenError, Reader, Refused, Repaired, Tail};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::log::{Bench, add, sync, texts};
 use testkit::session::{answer, draft, user};
 
 fn on_both(test: impl Fn(Bench<OsFs>), simulated: impl Fn(Bench<SimFs>)) {
@@ -102,7 +102,7 @@ both!(every_cut_of_the_last_line_keeps_all_before_it, bench => {
         } else if end > kept {
             let Repaired::Cut { bytes, saved } = repaired else { panic!("{repaired:?} at {end}") };
             assert_eq!(bytes as usize, end - kept);
-            let torn = crate::kit::read(&*bench.fs, &saved);
+            let torn = testkit::log::read(&*bench.fs, &saved);
             assert!(torn.windows(end - kept).any(|window| window == &whole[kept..end]), "the cut bytes are kept");
             assert_eq!(texts(&writer), ["질문", "답"]);
         }

@@ -3,17 +3,15 @@
 //! What must hold in each: *acknowledged ⊆ recovered ⊆ issued*, in order; blobs of acknowledged lines are there; and the
 //! next request passes the checker.
 
-use crate::kit::{Bench, add, sync, texts};
 use gjc_context::{CacheMarks, Folds, Request, check, view};
-use gjc_entry::{
-    Blobs, Body, Kind, Leaf, ModelRef, Own, Params, RequestEnv, Source, Thinking,
-};
+use gjc_entry::{Blobs, Body, Kind, Leaf, ModelRef, Own, Params, RequestEnv, Source, Thinking};
 use gjc_log::fs::Fs;
 use gjc_log::fs::sim::SimFs;
 use gjc_log::{BlobStore, OpenError};
 use std::path::Path;
 use std::sync::Arc;
 use testkit::SeededIds;
+use testkit::log::{Bench, add, sync, texts};
 use testkit::session::{answer, calls, result, user};
 
 /// Scripted runs of a campaign; together far more than 100,000 states.
@@ -140,7 +138,9 @@ fn examine(cut: SimFs, acknowledged: usize, issued: &[String], what: &dyn std::f
     assert!(recovered.len() >= acknowledged, "{what}: {acknowledged} acknowledged, {} recovered", recovered.len());
     assert_eq!(recovered, issued[..recovered.len()], "{what}");
     let blobs = BlobStore::new(Arc::clone(&bench.fs), Some(bench.root.join("blobs")));
-    for (_, node) in writer.skeleton().unwrap().iter().take(acknowledged).filter(|(_, node)| node.kind() == Kind::OwnEnv) {
+    for (_, node) in
+        writer.skeleton().unwrap().iter().take(acknowledged).filter(|(_, node)| node.kind() == Kind::OwnEnv)
+    {
         if let Body::Own(Own::Env(env)) = &writer.body(node.at()).unwrap().body {
             blobs.get(&env.system).unwrap_or_else(|missing| panic!("{what}: {missing}"));
         }

@@ -1,0 +1,111 @@
+//! A machine with one session on it, on any file system.
+
+use crate::{SeededIds, VirtualClock};
+use gjc_entry::{Body, Header, Ids, Leaf, Message, PathNode, SessionId, Source, Timestamp};
+use gjc_log::fs::{Fs, FsFile, Open};
+use gjc_log::{Batch, BlobStore, Durability, Loaded, Lsn, OpenError, Repaired, Writer, durable};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A machine with one session on it.
+pub struct Bench<F: Fs> {
+    /// Its disk.
+    pub fs: Arc<F>,
+    /// The agent folder.
+    pub root: PathBuf,
+    /// Time.
+    pub clock: Arc<VirtualClock>,
+    /// Ids, the same in every run.
+    pub ids: Arc<SeededIds>,
+}
+
+impl<F: Fs> Bench<F> {
+    /// A machine whose agent folder is `root`.
+    pub fn new(fs: Arc<F>, root: &Path) -> Self {
+        Self { fs, root: root.into(), clock: Arc::new(VirtualClock::new()), ids: Arc::new(SeededIds::new(7)) }
+    }
+
+    /// The session file; its folders do not exist at first.
+    pub fn path(&self) -> PathBuf {
+        self.root.join("sessions/--작업--/s.jsonl")
+    }
+
+    fn blobs(&self) -> Arc<BlobStore<F>> {
+        Arc::new(BlobStore::new(Arc::clone(&self.fs), Some(self.root.join("blobs"))))
+    }
+
+    /// A new session.
+    pub fn create(&self) -> Writer<F> {
+        let header = Header::new(
+            SessionId::new("s").expect("a test machine does what it is told"),
+            Timestamp::from_millis(1_780_643_934_123),
+            "/작업".into(),
+        );
+        let (fs, clock, ids) = (Arc::clone(&self.fs), Arc::clone(&self.clock), Arc::clone(&self.ids));
+        Writer::create(fs, self.path(), header, self.blobs(), clock, ids, Durability::Turn)
+    }
+
+    /// A session in memory.
+    pub fn memory(&self) -> Writer<F> {
+        let header = Header::new(self.ids.session(), Timestamp::from_millis(5), "/작업".into());
+        let blobs = Arc::new(BlobStore::new(Arc::clone(&self.fs), None));
+        Writer::in_memory(Arc::clone(&self.fs), header, blobs, self.clock.clone(), self.ids.clone())
+    }
+
+    /// The session again.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open(&self) -> Result<(Loaded<Writer<F>>, Repaired), OpenError> {
+        let (fs, clock, ids) = (Arc::clone(&self.fs), Arc::clone(&self.clock), Arc::clone(&self.ids));
+        Writer::open(fs, &self.path(), self.blobs(), clock, ids, Durability::Turn)
+    }
+
+    /// The session file.
+    pub fn bytes(&self) -> Vec<u8> {
+        read(&*self.fs, &self.path())
+    }
+}
+
+/// A whole file.
+pub fn read<F: Fs>(fs: &F, path: &Path) -> Vec<u8> {
+    let file = fs.open(path, Open::Read).expect("a test machine does what it is told");
+    let mut bytes = vec![
+        0;
+        usize::try_from(file.stat().expect("a test machine does what it is told").len)
+            .expect("a test machine does what it is told")
+    ];
+    let got = file.read_at(&mut bytes, 0).expect("a test machine does what it is told");
+    assert_eq!(got, bytes.len());
+    bytes
+}
+
+/// Appends an entry under the leaf.
+pub fn add<F: Fs>(writer: &mut Writer<F>, body: Body) -> Lsn {
+    writer.append(Batch::One(crate::session::draft(body))).expect("a test machine does what it is told").lsn
+}
+
+/// Waits until all is durable, or storage fails.
+///
+/// # Errors
+/// Why it is not.
+pub fn sync<F: Fs>(writer: &mut Writer<F>) -> Result<(), Arc<std::io::Error>> {
+    let lsn = writer.want_durable();
+    let mut storage = writer.storage();
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a test machine does what it is told")
+        .block_on(durable(&mut storage, lsn))
+}
+
+/// The texts of all messages on the active path.
+pub fn texts(source: &dyn Source) -> Vec<String> {
+    let path = source.path(Leaf::Current).unwrap_or_else(|error| panic!("{error}"));
+    let text = |node: &PathNode| match &source.body(node.at).ok()?.body {
+        Body::Message(Message::User(user)) => Some(user.content.text()),
+        Body::Message(Message::Assistant(said)) => Some(said.text()),
+        Body::Message(Message::ToolResult(result)) => Some(result.content.text()),
+        _ => None,
+    };
+    path.0.iter().filter_map(text).collect()
+}
