@@ -88,8 +88,8 @@ impl<F: Fs> Actor<F> {
             }
             let ready = match self.ready(asked, alone) {
                 Ok(ready) => ready,
-                Err((asked, why)) => {
-                    self.refuse(asked, why).await?;
+                Err(refused) => {
+                    self.refuse(refused.0, refused.1).await?;
                     continue;
                 }
             };
@@ -98,7 +98,7 @@ impl<F: Fs> Actor<F> {
                 while let Some(next) = waiting.next_if(|next| self.is_parallel(&next.name)) {
                     match self.ready(next, alone) {
                         Ok(ready) => batch.push(ready),
-                        Err((asked, why)) => self.refuse(asked, why).await?,
+                        Err(refused) => self.refuse(refused.0, refused.1).await?,
                     }
                 }
             }
@@ -115,20 +115,20 @@ impl<F: Fs> Actor<F> {
             .is_some_and(|spec| spec.run == Run::Parallel)
     }
 
-    fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, (Asked, String)> {
+    fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, Box<(Asked, String)>> {
         let found = self.config.tools.get(&asked.name).and_then(|tool| Some((tool, tool.spec(&Shown::default())?)));
         if asked.incomplete {
             let why = "not run: the arguments broke off at the output limit; send less in one call, or split it";
-            return Err((asked, why.into()));
+            return Err(Box::new((asked, why.into())));
         }
         let Some((tool, spec)) = found else {
             let why =
                 format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
-            return Err((asked, why));
+            return Err(Box::new((asked, why)));
         };
         if spec.run == Run::Sole && !alone {
             let why = format!("{} must be the only call of its message; call it again alone", asked.name);
-            return Err((asked, why));
+            return Err(Box::new((asked, why)));
         }
         Ok(Ready { tool: Arc::clone(tool), effects: spec.effects, run: spec.run, asked })
     }

@@ -14,8 +14,8 @@ use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
 use tokio_util::sync::CancellationToken;
 
 /// What came of asking the model.
-enum Asked {
-    Answer(EntryId, AssistantMessage),
+enum Heard {
+    Answer(EntryId, Box<AssistantMessage>),
     Aborted,
     Failed(String, String),
 }
@@ -52,13 +52,13 @@ impl<F: Fs> Actor<F> {
         self.admit_prompt(prompt)?;
         loop {
             match self.ask().await? {
-                Asked::Aborted => return Ok(Cause::Abort),
-                Asked::Failed(code, sentence) => {
+                Heard::Aborted => return Ok(Cause::Abort),
+                Heard::Failed(code, sentence) => {
                     self.fail(&code, sentence, None);
                     return Ok(Cause::Failure);
                 }
-                Asked::Answer(_, said) if !wants_tools(&said) => return Ok(Cause::Answer),
-                Asked::Answer(entry, said) => self.run_calls(&entry, &said).await?,
+                Heard::Answer(_, said) if !wants_tools(&said) => return Ok(Cause::Answer),
+                Heard::Answer(entry, said) => self.run_calls(&entry, &said).await?,
             }
             if self.cancel.is_cancelled() {
                 return Ok(Cause::Abort);
@@ -132,11 +132,11 @@ impl<F: Fs> Actor<F> {
     }
 
     /// One request and its answer, with retries where they are safe.
-    async fn ask(&mut self) -> Result<Asked, NotAdmitted> {
+    async fn ask(&mut self) -> Result<Heard, NotAdmitted> {
         let rendered = match next_request(&mut self.session, &self.config) {
             Ok(rendered) => rendered,
             Err(NoRequest::NotAdmitted(failure)) => return Err(failure),
-            Err(failure) => return Ok(Asked::Failed("no_request".into(), failure.to_string())),
+            Err(failure) => return Ok(Heard::Failed("no_request".into(), failure.to_string())),
         };
         gjc_fp::fp!("agent.request.before");
         let mut attempt = 0;
@@ -156,7 +156,7 @@ impl<F: Fs> Actor<F> {
                 if !assembler.clone().finish(End::Aborted, 0).content.is_empty() {
                     self.admit_answer(assembler, End::Error(sentence.clone()))?;
                 }
-                return Ok(Asked::Failed(code(&error).into(), sentence));
+                return Ok(Heard::Failed(code(&error).into(), sentence));
             };
             self.events.emit(EventBody::Retry {
                 attempt: attempt + 1,
@@ -172,7 +172,7 @@ impl<F: Fs> Actor<F> {
             })
             .await;
             if self.cancel.is_cancelled() {
-                return Ok(Asked::Aborted);
+                return Ok(Heard::Aborted);
             }
         }
     }
@@ -213,11 +213,11 @@ impl<F: Fs> Actor<F> {
         (assembler, error)
     }
 
-    fn admit_answer(&mut self, assembler: Assembler, end: End) -> Result<Asked, NotAdmitted> {
+    fn admit_answer(&mut self, assembler: Assembler, end: End) -> Result<Heard, NotAdmitted> {
         let aborted = end == End::Aborted;
         let said = assembler.finish(end, self.session.now_millis());
         if aborted && said.content.is_empty() {
-            return Ok(Asked::Aborted);
+            return Ok(Heard::Aborted);
         }
         let usage = said.usage.clone();
         // The answer is made of the session's own context: it bears the session's label.
@@ -225,7 +225,7 @@ impl<F: Fs> Actor<F> {
         let fact = Labelled::new(Fact::new(Body::Message(Message::Assistant(said.clone()))), label);
         let entry = self.admit_message(fact)?;
         self.events.emit(EventBody::Usage { usage });
-        Ok(if aborted { Asked::Aborted } else { Asked::Answer(entry, said) })
+        Ok(if aborted { Heard::Aborted } else { Heard::Answer(entry, Box::new(said)) })
     }
 
     pub(crate) fn fail(&mut self, code: &str, sentence: String, hint: Option<String>) {

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, clippy::disallowed_methods)]
 
 mod assemble;
 mod client;
