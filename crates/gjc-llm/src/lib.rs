@@ -9,7 +9,7 @@
 //! What never happens here: a key in an error or in debug output; a byte of a request that depends on the clock, the
 //! environment or the process; a panic over what a provider sends.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 pub mod anthropic;
 pub mod scripted;

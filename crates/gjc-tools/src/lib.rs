@@ -4,6 +4,8 @@
 //! [`Tool::run`] gets the permits. It learns who calls from [`ToolCtx`], which only the runtime can make, and what it
 //! returns bears the label of where it came from ([`Output::from`]).
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod atomic;
 mod bash;
 mod context;

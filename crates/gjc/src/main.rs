@@ -57,7 +57,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
         #[cfg(feature = "failpoints")]
         Some(Command::Failpoints) => {
-            gjc_fp::names().into_iter().for_each(|name| out::line(name));
+            gjc_fp::names().into_iter().for_each(out::line);
             Ok(ExitCode::SUCCESS)
         }
         None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),

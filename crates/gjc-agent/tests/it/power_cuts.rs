@@ -35,7 +35,7 @@ fn script(seed: u64, turns: usize) -> Vec<Act> {
     let mut acts = Vec::new();
     let word = |n: u64| ["한글 텍스트", "plain", "\"quoted\" \\ \u{1b}[31m", "😀😀", ""][(n % 5) as usize].to_owned();
     for turn in 0..turns {
-        if turn == 0 || random.next() % 3 == 0 {
+        if turn == 0 || random.next().is_multiple_of(3) {
             acts.push(Act::Env(format!("system prompt {turn}")));
         }
         acts.push(Act::Say(format!("{turn} {}", word(random.next()))));
@@ -44,10 +44,10 @@ fn script(seed: u64, turns: usize) -> Vec<Act> {
             acts.push(Act::Result(format!("{turn}.{call} {}", word(random.next()))));
         }
         acts.push(Act::Answer(format!("{turn} {}", word(random.next()))));
-        if random.next() % 4 != 0 {
+        if !random.next().is_multiple_of(4) {
             acts.push(Act::Sync);
         }
-        if random.next() % 5 == 0 {
+        if random.next().is_multiple_of(5) {
             acts.push(Act::Reopen);
         }
     }
