@@ -1,5 +1,5 @@
 //! Tests of the failpoints, with the feature and without: `cargo nextest run -p gjc-fp [--features failpoints]`.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 #[cfg(feature = "failpoints")]
 mod armed;
