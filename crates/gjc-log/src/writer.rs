@@ -152,7 +152,6 @@ impl<F: Fs> Writer<F> {
             Place::Disk { file, stat, .. } => {
                 writer.written = stat.len;
                 writer.shared.opened(Arc::clone(file), stat.len);
-                writer.start_thread();
                 if let Some(last) =
                     writer.skeleton.leaf().and_then(|leaf| writer.skeleton.node(leaf)).map(|node| node.at())
                     && let Ok(entry) = writer.body(last)
@@ -251,7 +250,7 @@ impl<F: Fs> Writer<F> {
         if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
             self.shared.failed(error);
         } else if self.durability == Durability::Entry {
-            self.shared.want(self.written);
+            self.sync_soon();
         }
     }
 
@@ -260,7 +259,6 @@ impl<F: Fs> Writer<F> {
             let path = path.clone();
             let (file, stat) = self.stage(&path)?;
             self.place = Place::Disk { path, file, stat };
-            self.start_thread();
         }
         Ok(())
     }
@@ -304,7 +302,7 @@ impl<F: Fs> Writer<F> {
         let lsn = Lsn { file: 0, len: self.end() };
         self.write();
         match self.place {
-            Place::Disk { .. } => self.shared.want(self.written),
+            Place::Disk { .. } => self.sync_soon(),
             // Nothing that a person would miss: the first answer has not come.
             Place::Deferred { .. } if !self.due => return Lsn::default(),
             Place::Deferred { .. } | Place::Memory => {}
@@ -370,13 +368,16 @@ impl<F: Fs> Writer<F> {
         &self.shared
     }
 
-    fn start_thread(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let started = std::thread::Builder::new().name("gjc-sync".into()).spawn(move || shared.run());
-        match started {
-            Ok(thread) => self.thread = Some(thread),
-            Err(error) => self.shared.failed(error),
+    /// Wakes the thread that syncs; it is started when it is first needed.
+    fn sync_soon(&mut self) {
+        if self.thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            match std::thread::Builder::new().name("gjc-sync".into()).spawn(move || shared.run()) {
+                Ok(thread) => self.thread = Some(thread),
+                Err(error) => return self.shared.failed(error),
+            }
         }
+        self.shared.want(self.written);
     }
 }
 

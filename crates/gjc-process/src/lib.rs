@@ -171,6 +171,8 @@ pub async fn run(
         let _ = pump.until(timeout(spawn.grace, tree.gone())).await;
     } else {
         pump.drain(spawn.linger, &cancel).await;
+        // Who has just let go of the pipe is about to end: dying is not being left running.
+        let _ = pump.until(timeout(spawn.linger.min(DYING), tree.gone())).await;
     }
     // Not dead in time counts as left running.
     let found = pump.until(timeout(KILL_WAIT, tree.kill())).await.unwrap_or(true);
@@ -185,6 +187,9 @@ pub async fn run(
     let output = pump.finish().await;
     Ok(Finished { exit, output, wall: began.elapsed(), left_running: found || held })
 }
+
+/// How long a process may take from closing its output to its end, under load.
+const DYING: Duration = Duration::from_millis(200);
 
 async fn limit(timeout: Option<Duration>) {
     match timeout {
