@@ -108,10 +108,8 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
     match repaired {
         Repaired::Nothing => {}
         Repaired::Completed => notices.push("the last entry was whole but had no end; it got one".into()),
-        Repaired::Cut { bytes, saved } => notices.push(format!(
-            "{bytes} bytes of an entry that was being written were no entry; they are kept in {}",
-            saved.display()
-        )),
+        Repaired::Cut { bytes, saved } => notices
+            .push(format!("the last line was cut in the middle; its {bytes} bytes were moved to {}", saved.display())),
     }
     if !loaded.damage.is_empty() {
         notices.push(format!(

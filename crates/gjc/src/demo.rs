@@ -29,14 +29,17 @@ pub(crate) fn run(env: &Env, dir: Option<PathBuf>, quiet: bool) -> Result<ExitCo
     let tour = Tour { quiet };
     world::runtime()?.block_on(async {
         tour.say("gjc demo: a tour without a network. The model is a script; everything else is real.");
+        tour.say(&format!("Everything happens in {}, which can be deleted afterwards.", place.display()));
         let file = tour.station_prompt(&env, &work).await?;
         tour.station_restart(&env, &work, &file).await?;
         tour.station_request(&env, &file)?;
         tour.station_torn(&env, &file).await?;
+        let id = Reader::open(&OsFs, &file)?.value.header().id.clone();
         tour.say("\nLook for yourself:");
-        tour.say(&format!("  gjc sessions show {}", file.display()));
-        tour.say(&format!("  gjc context show {} --json", file.display()));
-        tour.say(&format!("Everything is in {} and can be deleted.", place.display()));
+        tour.say(&format!("  export GJC_CODING_AGENT_DIR={}", env.dirs.agent.display()));
+        tour.say("  gjc sessions list");
+        tour.say(&format!("  gjc sessions show {id}"));
+        tour.say(&format!("  gjc context request {id}"));
         if quiet {
             out::line(&file.display().to_string());
         }
@@ -86,7 +89,8 @@ impl Tour {
         let _ = actor.await;
         let file = file.ok_or_else(|| Failure::new("the demo's session has no file"))?;
         let size = std::fs::metadata(&file).map_or(0, |found| found.len());
-        self.say(&format!("   The session is {} ({size} bytes), durable before the turn ended.", file.display()));
+        let shown = file.strip_prefix(&env.dirs.agent).unwrap_or(&file).display();
+        self.say(&format!("   The session is agent/{shown}: {size} bytes, durable before the turn ended."));
         Ok(file)
     }
 
@@ -142,13 +146,16 @@ impl Tour {
     async fn station_torn(&self, env: &Env, file: &Path) -> Result<(), Failure> {
         self.say("\n4. A power cut in the middle of a line");
         let bytes = std::fs::read(file).map_err(|error| cannot(file, &error))?;
-        let torn = file.with_file_name("torn.jsonl");
+        let dir = env.dirs.agent.with_file_name("torn");
+        std::fs::create_dir(&dir).map_err(|error| cannot(&dir, &error))?;
+        let torn = dir.join("copy.jsonl");
         let cut = bytes.len().saturating_sub(20);
         std::fs::write(&torn, &bytes[..cut]).map_err(|error| cannot(&torn, &error))?;
         let (writer, notices) = compose::open(env, &torn).await?;
+        self.say("   The last 20 bytes of a copy are cut off, and the copy is opened:");
         notices.iter().for_each(|notice| self.say(&format!("   {notice}")));
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
-        self.say(&format!("   All {entries} entries before it are there, and the session can go on."));
+        self.say(&format!("   All {entries} entries before it are there, and the session goes on."));
         Ok(())
     }
 }

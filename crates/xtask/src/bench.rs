@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ struct Group {
     title: &'static str,
     /// The first is the measure of the others.
     rows: Vec<Row>,
+    /// What the rows need while they run: a server, a folder.
+    stub: Option<StubServer>,
 }
 
 /// One command.
@@ -60,13 +62,15 @@ impl Row {
 struct Bench {
     /// The release binary.
     gjc: PathBuf,
+    /// The stub model server.
+    stub: PathBuf,
     cache: Cache,
     path: OsString,
 }
 
 /// All comparisons. Add yours here.
-fn groups(bench: &Bench) -> Vec<Group> {
-    vec![start_up(bench)]
+fn groups(bench: &Bench) -> Result<Vec<Group>> {
+    Ok(vec![start_up(bench), print_turn(bench)?])
 }
 
 /// The cheapest thing each program can do.
@@ -80,7 +84,84 @@ fn start_up(bench: &Bench) -> Group {
     if let Some(node) = on_path(&bench.path, "node").filter(|_| pi.exists()) {
         rows.push(Row::new("pi --version", node, [pi.into_os_string(), "--version".into()]));
     }
-    Group { title: "start-up", rows }
+    Group { title: "start-up", rows, stub: None }
+}
+
+/// One prompt, one answer, one durable session, against a stub server on loopback.
+fn print_turn(bench: &Bench) -> Result<Group> {
+    let stub = StubServer::start(&bench.stub)?;
+    let home = stub.home.path();
+    let with_home = |mut row: Row| {
+        row.environment = vec![
+            ("HOME".into(), home.into()),
+            ("GJC_CODING_AGENT_DIR".into(), home.join("gjc").into()),
+            ("PI_CODING_AGENT_DIR".into(), home.join("pi").into()),
+            ("PI_OFFLINE".into(), "1".into()),
+            ("ANTHROPIC_API_KEY".into(), "none".into()),
+        ];
+        row
+    };
+    let gjc = |name: &str, more: &[&str]| {
+        let model = ["-p", "hi", "--model", "anthropic/stub", "--provider-url"];
+        let arguments = model.iter().copied().chain([stub.url.as_str()]).chain(more.iter().copied());
+        with_home(Row::new(name, &bench.gjc, arguments))
+    };
+    let mut rows = vec![gjc("gjc -p", &[]), gjc("gjc -p --no-session", &["--no-session"])];
+    let pi = bench.cache.pi_program();
+    if let Some(node) = on_path(&bench.path, "node").filter(|_| pi.exists()) {
+        let models = serde_json::json!({"providers": {"stub": {
+            "baseUrl": stub.url, "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "stub"}]
+        }}});
+        std::fs::create_dir_all(home.join("pi"))?;
+        std::fs::write(home.join("pi/models.json"), models.to_string())?;
+        let arguments: Vec<OsString> = std::iter::once(pi.into_os_string())
+            .chain(["-p", "hi", "--provider", "stub", "--model", "stub"].map(Into::into))
+            .collect();
+        rows.push(with_home(Row::new("pi -p", node, arguments)));
+    }
+    Ok(Group { title: "print turn", rows, stub: Some(stub) })
+}
+
+/// `testkit-stub`, running until it is dropped.
+#[derive(Debug)]
+struct StubServer {
+    child: Child,
+    url: String,
+    home: tempfile::TempDir,
+}
+
+impl StubServer {
+    fn start(program: &Path) -> Result<Self> {
+        let mut child =
+            Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("the stub server")?;
+        let mut url = String::new();
+        let out = child.stdout.take().context("the stub server's output")?;
+        let mut out = BufReader::new(out);
+        out.read_line(&mut url)?;
+        child.stdout = Some(out.into_inner());
+        Ok(Self { child, url: url.trim().to_owned(), home: tempfile::tempdir()? })
+    }
+
+    /// Ends it; the median of its own time for one request.
+    fn own_time(mut self) -> Result<Duration> {
+        // SAFETY: a plain system call on the process that this value started and has not waited for.
+        unsafe { libc::kill(i32::try_from(self.child.id())?, libc::SIGTERM) };
+        let mut said = String::new();
+        self.child.stdout.take().context("the stub server's output")?.read_to_string(&mut said)?;
+        self.child.wait()?;
+        let said: serde_json::Value = serde_json::from_str(said.trim())?;
+        let mut micros: Vec<u64> =
+            said["own_us"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).collect();
+        micros.sort_unstable();
+        Ok(Duration::from_micros(micros.get(micros.len() / 2).copied().unwrap_or(0)))
+    }
+}
+
+impl Drop for StubServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Builds the binary, measures the groups, prints a table for each.
@@ -90,16 +171,21 @@ fn start_up(bench: &Bench) -> Group {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = workspace::load()?;
     let manifest = workspace.root.join("Cargo.toml");
-    let build = ["build", "--release", "-p", "gjc", "--manifest-path"];
+    let build = ["build", "--release", "-p", "gjc", "-p", "testkit", "--bins", "--manifest-path"];
     shell::run(Command::new("cargo").args(build).arg(manifest))?;
     let cache = Cache::open()?;
-    let bench = Bench { gjc: workspace.target.join("release/gjc"), path: cache.path_variable()?, cache };
+    let release = workspace.target.join("release");
+    let bench =
+        Bench { gjc: release.join("gjc"), stub: release.join("testkit-stub"), path: cache.path_variable()?, cache };
     let wanted = |group: &Group| options.group.as_ref().is_none_or(|text| group.title.contains(text.as_str()));
-    let groups: Vec<Group> = groups(&bench).into_iter().filter(wanted).collect();
+    let groups: Vec<Group> = groups(&bench)?.into_iter().filter(wanted).collect();
     ensure!(!groups.is_empty(), "no group has that text in its title");
     for group in groups {
         let measured = measure(&group.rows, options.runs)?;
         print!("\n{} ({} runs each, interleaved)\n{}", group.title, options.runs, table(&measured));
+        if let Some(stub) = group.stub {
+            println!("of which the stub's own time, p50: {:.2} ms", stub.own_time()?.as_secs_f64() * 1e3);
+        }
     }
     Ok(())
 }
