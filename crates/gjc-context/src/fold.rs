@@ -39,9 +39,7 @@ impl Folds {
             .kept
             .entry(TypeId::of::<T>())
             .or_insert_with(|| Box::new(Kept { state: T::default(), fed: Vec::new(), fed_nodes: 0 }));
-        let Some(kept) = kept.downcast_mut::<Kept<T>>() else {
-            unreachable!("a type id names one type")
-        };
+        let Some(kept) = kept.downcast_mut::<Kept<T>>() else { unreachable!("a type id names one type") };
         match T::SCOPE {
             Scope::Session => kept.feed_session(source)?,
             Scope::Path => kept.feed_path(source, leaf)?,
