@@ -48,7 +48,7 @@ proptest! {
             let leaves = tree.leaves();
             let leaf = if current { Leaf::Current } else { leaves[number % leaves.len()] };
             let trail = folds.get::<Trail>(&tree, leaf).unwrap().clone();
-            prop_assert_eq!(&trail, Folds::default().get::<Trail>(&tree, leaf).unwrap());
+            prop_assert_eq!(&trail, &Folds::default().get::<Trail>(&tree, leaf).unwrap().clone());
             // What it must be, from the path itself: all that can be read of its kinds.
             let path = tree.path(leaf).unwrap().0;
             let sound: Vec<At> = path
@@ -61,7 +61,7 @@ proptest! {
             prop_assert_eq!(format!("{:?}", folds.get::<Settings>(&tree, leaf).unwrap()), fresh);
 
             let ever = folds.get::<Ever>(&tree, leaf).unwrap().clone();
-            prop_assert_eq!(&ever, Folds::default().get::<Ever>(&tree, Leaf::Root).unwrap());
+            prop_assert_eq!(&ever, &Folds::default().get::<Ever>(&tree, Leaf::Root).unwrap().clone());
             prop_assert!(ever.0.len() >= seen);
             seen = ever.0.len();
         }

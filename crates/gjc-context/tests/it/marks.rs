@@ -13,14 +13,14 @@ proptest! {
         for leaf in tree.leaves() {
             let view = view_at(&tree, leaf);
             let marks = CacheMarks::of(&view);
+            let model = |index: usize| matches!(view.messages[index].said, Said::Assistant { .. });
             prop_assert_eq!(&marks, &CacheMarks::of(&view.clone()), "a pure function");
             prop_assert!(marks.after.len() <= 2);
             prop_assert!(marks.after.is_sorted_by(|a, b| a < b));
             for &index in &marks.after {
-                prop_assert!(!matches!(view.messages[index].said, Said::Assistant { .. }));
+                prop_assert!(!model(index));
                 // The last of its turn: what follows is an answer or nothing.
-                let next = view.messages.get(index + 1);
-                prop_assert!(next.is_none_or(|next| matches!(next.said, Said::Assistant { .. })));
+                prop_assert!(index + 1 == view.messages.len() || model(index + 1));
             }
             prop_assert_eq!(marks.after.is_empty(), view.messages.is_empty());
         }

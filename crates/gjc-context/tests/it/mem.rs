@@ -1,7 +1,7 @@
 //! A session in memory, damaged bodies included, that counts how often a body is read.
 
 use gjc_context::CacheMarks;
-use gjc_context::{Checked, Folds, Msg, Note, Request, Said, Selected, View, Violation, check, select, view};
+use gjc_context::{Checked, Folds, Msg, Note, Request, Said, View, Violation, check, view};
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
     At, BlobRef, Block, Body, Damage, DamageKind, Entry, EntryId, Kind, Leaf, ModelRef, NeedsIndex, Ordinal, Own,
@@ -132,11 +132,6 @@ impl Tree {
     pub(crate) fn leaves(&self) -> Vec<Leaf> {
         let all = self.skeleton.iter().map(|(ordinal, _)| Leaf::At(ordinal));
         [Leaf::Root, Leaf::Current].into_iter().chain(all).collect()
-    }
-
-    /// What [`select`] gives at the active leaf.
-    pub(crate) fn selected(&self) -> Vec<Selected> {
-        select(self, Leaf::Current).unwrap().0
     }
 
     /// The view and the notes at the active leaf.

@@ -13,10 +13,8 @@ pub(crate) fn context(lines: &[Value], leaf: Option<&str>) -> Vec<Value> {
     .copied()
     .collect();
     path.reverse();
-    // A line that cannot be read is not there, as for a reader that skips it, but its children keep their parents.
-    path.retain(|line| line.get("damaged").is_none());
-
-    let is = |line: &Value, kind: &str| line["type"] == kind;
+    // A line that cannot be read says nothing, but it has its place: children and kept ids find it.
+    let is = |line: &Value, kind: &str| line["type"] == kind && line.get("damaged").is_none();
     let compaction = path.iter().rposition(|line| is(line, "compaction"));
     let mut before: Vec<&Value> = Vec::new();
     let mut after: &[&Value] = &path;
@@ -56,6 +54,7 @@ pub(crate) fn context(lines: &[Value], leaf: Option<&str>) -> Vec<Value> {
 fn message(line: &Value, summary: Option<&Value>) -> Option<Value> {
     let millis = || line["timestamp"].as_str().unwrap().parse::<gjc_entry::Timestamp>().unwrap().as_millis();
     match line["type"].as_str()? {
+        _ if line.get("damaged").is_some() => None,
         "message" => Some(line["message"].clone()),
         "custom_message" => {
             let mut message = json!({

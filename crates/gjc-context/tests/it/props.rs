@@ -4,7 +4,7 @@ use crate::mem::{Tree, checked};
 use crate::model::{assert_same, context, written};
 use crate::random::{grow, leaf_id, steps, view_at};
 use gjc_context::{INTERRUPTED, Said, View, select};
-use gjc_entry::{At, Block, Body, Leaf, Message, Source};
+use gjc_entry::{At, Block, Body, Leaf, Message, Source, StopReason};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
@@ -88,47 +88,51 @@ fn plain_ids(view: &View) {
     }
 }
 
-/// A result in the view answers a call of the very answer before it, and a call without one had none to be found.
+/// A result in the view answers the call in its place, and a call that is told to be interrupted has no result left.
 fn pairs_are_the_right_ones(tree: &Tree, leaf: Leaf, view: &View) {
-    let path: Vec<At> = tree.path(leaf).unwrap().0.iter().map(|node| node.at).collect();
-    let place = |at: At| path.iter().position(|other| *other == at).unwrap();
-    let role = |at: At| match tree.peek(at).map(|entry| &entry.body) {
-        Some(Body::Message(message)) => Some(message),
-        _ => None,
-    };
-    let (mut answer, mut stored): (Option<At>, Vec<String>) = (None, Vec::new());
-    for message in &view.messages {
-        match &message.said {
+    // Edits hide results and answers; then the path no longer tells what is missing.
+    if tree.lines.iter().any(|line| line["type"] == "context_edit") {
+        return;
+    }
+    let path: Vec<&Message> = tree.path(leaf).unwrap().0.iter().filter_map(|node| message(tree, node.at)).collect();
+    let mut following: &[&Message] = &[];
+    let mut open: Vec<(&str, bool)> = Vec::new();
+    for sent in &view.messages {
+        match &sent.said {
             Said::User(_) => {}
-            Said::Assistant { blocks, .. } => {
-                answer = message.from;
-                // The ids as the model gave them, of the calls that stayed: the view keeps their order.
-                let sent = blocks.iter().filter(|block| matches!(block, Block::ToolCall { .. })).count();
-                let Some(Message::Assistant(said)) = role(message.from.unwrap()) else { unreachable!() };
-                stored = said.calls().map(|(id, ..)| id.to_owned()).collect();
-                assert!(sent <= stored.len());
+            Said::Assistant { .. } => {
+                let Some(Message::Assistant(said)) = sent.from.and_then(|at| message(tree, at)) else { unreachable!() };
+                let from =
+                    path.iter().position(|other| std::ptr::eq(*other, message(tree, sent.from.unwrap()).unwrap()));
+                following = &path[from.unwrap() + 1..];
+                let until = following.iter().position(|message| matches!(message, Message::Assistant(_)));
+                following = &following[..until.unwrap_or(following.len())];
+                // Of a broken answer only the calls with a result stay.
+                let broken = matches!(said.stop, StopReason::Aborted | StopReason::Error);
+                open = Vec::new();
+                for (id, ..) in said.calls() {
+                    let earlier = said
+                        .calls()
+                        .take_while(|(other, ..)| !std::ptr::eq(*other, id))
+                        .filter(|(other, ..)| *other == id);
+                    let answered = results(following, id) > earlier.count();
+                    if answered || !broken {
+                        open.push((id, answered));
+                    }
+                }
+                open.reverse();
             }
-            Said::Result { content, .. } => {
-                let from = place(answer.unwrap());
-                // Up to the next answer that is context (one before a reset or a cut is none, nor is one edited away).
-                let until = path[from + 1..]
-                    .iter()
-                    .position(|at| matches!(role(*at), Some(Message::Assistant(_))))
-                    .map_or(path.len(), |more| from + 1 + more);
-                match message.from {
+            Said::Result { content, is_error, .. } => {
+                let (id, answered) = open.pop().expect("no more results than calls");
+                match sent.from {
                     Some(at) => {
-                        let Some(Message::ToolResult(result)) = role(at) else { unreachable!("a result is a result") };
-                        assert!(stored.contains(&result.call_id));
-                        assert!(place(at) > from);
+                        let Some(Message::ToolResult(result)) = message(tree, at) else { unreachable!() };
+                        assert!(answered && result.call_id == id);
+                        assert!(following.iter().any(|other| std::ptr::eq(*other, message(tree, at).unwrap())));
                     }
                     None => {
-                        assert!(matches!(&content[..], [Block::Text { text, .. }] if text == INTERRUPTED));
-                        // The calls with this id outnumber the results with it: checked by count.
-                        let given = path[from + 1..until]
-                            .iter()
-                            .filter(|at| matches!(role(**at), Some(Message::ToolResult(result)) if stored.contains(&result.call_id)))
-                            .count();
-                        assert!(given < stored.len() || has_edits(tree), "a finished call is marked as interrupted");
+                        assert!(!answered, "a finished call is marked as interrupted");
+                        assert!(*is_error && matches!(&content[..], [Block::Text { text, .. }] if text == INTERRUPTED));
                     }
                 }
             }
@@ -136,7 +140,13 @@ fn pairs_are_the_right_ones(tree: &Tree, leaf: Leaf, view: &View) {
     }
 }
 
-/// Edits can hide results and answers; then the stored path no longer tells what is missing.
-fn has_edits(tree: &Tree) -> bool {
-    tree.lines.iter().any(|line| line["type"] == "context_edit")
+fn message(tree: &Tree, at: At) -> Option<&Message> {
+    match &tree.peek(at)?.body {
+        Body::Message(message) => Some(message),
+        _ => None,
+    }
+}
+
+fn results(among: &[&Message], id: &str) -> usize {
+    among.iter().filter(|message| matches!(message, Message::ToolResult(result) if result.call_id == id)).count()
 }

@@ -56,7 +56,6 @@ pub(crate) fn call_id(number: u8) -> String {
 pub(crate) fn steps(family: bool) -> impl Strategy<Value = Vec<Step>> {
     let answer = (proptest::collection::vec(0u8..6, 0..5), 0u8..8, 0u8..4, any::<bool>())
         .prop_map(|(calls, stop, thinking, text)| Step::Answer { calls, stop, thinking, text });
-    let rare = if family { 1 } else { 0 };
     let step = prop_oneof![
         4 => Just(Step::User),
         1 => Just(Step::Empty),
@@ -68,9 +67,13 @@ pub(crate) fn steps(family: bool) -> impl Strategy<Value = Vec<Step>> {
         1 => any::<bool>().prop_map(|hidden| Step::Bash { hidden }),
         1 => (0u8..5).prop_map(Step::Damaged),
         2 => any::<usize>().prop_map(Step::Move),
-        rare => Just(Step::Reset),
-        rare * 2 => (any::<usize>(), 0u8..3).prop_map(|(target, how)| Step::Edit { target, how }),
+        1 => Just(Step::Reset),
+        2 => (any::<usize>(), 0u8..3).prop_map(|(target, how)| Step::Edit { target, how }),
     ];
+    let step = step.prop_map(move |step| match step {
+        Step::Reset | Step::Edit { .. } if !family => Step::User,
+        step => step,
+    });
     proptest::collection::vec(step, 0..40)
 }
 
