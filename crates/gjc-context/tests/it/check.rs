@@ -10,6 +10,7 @@ use testkit::session::{answer, calls, result, user};
 /// Every wrong view that is one change away, with what was done.
 fn mutations(view: &View) -> Vec<(String, View)> {
     let mut wrong: Vec<(String, View)> = vec![("nothing left".into(), View::default())];
+    let mut renamed: Vec<(String, View)> = Vec::new();
     let mut add = |what: String, messages: Vec<Msg>| wrong.push((what, View { messages }));
     let messages = &view.messages;
     let model = ModelRef { provider: "p".into(), id: "m".into(), api: "a".into() };
@@ -95,27 +96,56 @@ fn mutations(view: &View) -> Vec<(String, View)> {
                 let mut more = blocks.clone();
                 more.push(call("new"));
                 with(format!("a call without a result in {index}"), more);
-                for (number, block) in blocks.iter().enumerate().filter(|(_, block)| is_call(block)) {
-                    for id in ["", "a b", "한글", "a|b"] {
-                        let mut odd = blocks.clone();
-                        odd[number] = call(id);
-                        with(format!("the id {id:?} in {index}/{number}"), odd);
-                    }
+                for (number, block) in blocks.iter().enumerate() {
+                    let Block::ToolCall { id: old, .. } = block else { continue };
                     let mut twice = blocks.clone();
                     twice.push(block.clone());
                     with(format!("call {index}/{number} twice"), twice);
                     let mut less = blocks.clone();
                     less.remove(number);
                     with(format!("call {index}/{number} dropped"), less);
+                    for id in ["", "a b", "한글", "a|b"] {
+                        renamed.push((format!("{old} renamed to {id:?} in {index}/{number}"), rename(view, old, id)));
+                    }
+                    if let Some(other) = ids(view).find(|other| other != old) {
+                        renamed
+                            .push((format!("{old} renamed to {other} in {index}/{number}"), rename(view, old, &other)));
+                    }
                 }
             }
         }
     }
+    wrong.append(&mut renamed);
     wrong
 }
 
-fn is_call(block: &Block) -> bool {
-    matches!(block, Block::ToolCall { .. })
+/// Every call id.
+fn ids(view: &View) -> impl Iterator<Item = String> {
+    view.messages.iter().filter_map(|message| match &message.said {
+        Said::Result { call, .. } => Some(call.clone()),
+        _ => None,
+    })
+}
+
+/// Another id for a call and its result.
+fn rename(view: &View, old: &str, new: &str) -> View {
+    let mut view = view.clone();
+    for message in &mut view.messages {
+        match &mut message.said {
+            Said::Result { call, .. } if call == old => *call = new.into(),
+            Said::Assistant { blocks, .. } => {
+                for block in blocks {
+                    if let Block::ToolCall { id, .. } = block
+                        && id == old
+                    {
+                        *id = new.into();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    view
 }
 
 proptest! {
