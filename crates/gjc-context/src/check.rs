@@ -2,7 +2,7 @@
 
 use crate::{Request, Said, View};
 use gjc_entry::{At, Block};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Deref;
 
 /// Something that passed [`check`].
@@ -29,8 +29,8 @@ pub enum Violation {
     /// It ends with the model.
     #[error("the conversation ends with an answer; there is nothing to answer")]
     LastIsAssistant,
-    /// A call without a result, a result without a call, or two results.
-    #[error("the call {0} does not have exactly one result right behind it")]
+    /// A call without a result, a result without a call, two results, or results in another order than their calls.
+    #[error("the call {0} does not have exactly one result right behind it, in its place")]
     Unpaired(String),
     /// Two calls share an id, or it has characters that providers refuse.
     #[error("the call id {0} is used twice or is not plain")]
@@ -60,18 +60,19 @@ pub fn check(request: Request, unedited: &View) -> Result<Checked<Request>, Viol
     Ok(Checked(request))
 }
 
-/// Every call has its one result in the run of results right behind its answer.
+/// Every call has its one result in the run of results right behind its answer, in the order of the calls.
 fn pairs(view: &View) -> Result<(), Violation> {
     let mut ids: HashSet<&str> = HashSet::new();
-    let mut open: Vec<&str> = Vec::new();
+    let mut open: VecDeque<&str> = VecDeque::new();
     for (index, message) in view.messages.iter().enumerate() {
         match &message.said {
-            Said::Result { call, .. } => match open.iter().position(|id| id == call) {
-                Some(found) => {
-                    open.remove(found);
+            // In the order of the calls: a wire without ids pairs by place, and swapped ids would give each call the
+            // other's outcome.
+            Said::Result { call, .. } => {
+                if open.pop_front() != Some(call) {
+                    return Err(Violation::Unpaired(call.clone()));
                 }
-                None => return Err(Violation::Unpaired(call.clone())),
-            },
+            }
             Said::User(_) | Said::Assistant { .. } if !open.is_empty() => {
                 return Err(Violation::Unpaired(open[0].into()));
             }
@@ -91,13 +92,13 @@ fn pairs(view: &View) -> Result<(), Violation> {
                         if !plain || !ids.insert(id) {
                             return Err(Violation::BadCallId(id.clone()));
                         }
-                        open.push(id);
+                        open.push_back(id);
                     }
                 }
             }
         }
     }
-    match open.first() {
+    match open.front() {
         Some(id) => Err(Violation::Unpaired((*id).into())),
         None => Ok(()),
     }

@@ -8,6 +8,7 @@
 //! *session* never falls back. Nothing here opens a file or calls a model.
 
 mod check;
+mod edits;
 mod fold;
 mod folds;
 mod project;

@@ -3,14 +3,18 @@
 //! - results stand right behind their calls, in the order of the calls; pairing is by position, because ids repeat;
 //! - a call without a result gets [`INTERRUPTED`], a result without a call leaves (providers refuse either for ever);
 //! - an answer that was aborted or failed keeps no unsigned thinking and no call that was not answered;
-//! - an answer with nothing left leaves;
+//! - thinking with nothing behind it leaves (a cut answer may end with it; providers refuse that as the last block);
+//! - an answer without text or calls leaves;
+//! - a result without content says so (an error without content is refused);
 //! - a conversation that does not begin with a person (its root is lost) begins with a sentence that says so;
-//! - ids of calls become unique and plain, the same way each time.
+//! - ids of calls become unique and plain (at most 64 of `A-Z a-z 0-9 _ -`), the same way each time;
+//! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
 use crate::view::INTERRUPTED;
 use crate::{ContextMessage, Msg, Note, Said, Selected, View};
-use gjc_entry::{AssistantMessage, At, Block, Content, Message, ModelRef, Origin, StopReason, ToolResult};
-use std::collections::HashSet;
+use gjc_entry::{AssistantMessage, At, Block, Content, Fields, Message, ModelRef, Origin, StopReason, ToolResult};
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
 
 pub(crate) struct Project {
     pub(crate) view: View,
@@ -44,6 +48,8 @@ struct Walk {
     messages: Vec<Msg>,
     notes: Vec<Note>,
     ids: HashSet<String>,
+    /// How often an id was given out: ten thousand turns of `call-1` must not search ten thousand names each.
+    repeats: HashMap<String, u32>,
 }
 
 impl Walk {
@@ -81,7 +87,7 @@ impl Walk {
                             said: Said::Result {
                                 call: wire,
                                 tool: name.clone(),
-                                content: sendable(&result.content),
+                                content: outcome(result),
                                 is_error: result.is_error,
                             },
                         },
@@ -106,8 +112,11 @@ impl Walk {
                 }
             }
         }
-        // Thinking alone, without text or calls, is refused by providers.
-        if blocks.iter().any(|block| matches!(block, Block::Text { .. } | Block::ToolCall { .. })) {
+        while matches!(blocks.last(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. })) {
+            blocks.pop();
+        }
+        // What is left ends with a text or a call.
+        if !blocks.is_empty() {
             let model = ModelRef { provider: said.provider.clone(), id: said.model.clone(), api: said.api.clone() };
             self.messages.push(Msg { from: Some(at), said: Said::Assistant { blocks, model } });
             self.messages.append(&mut answers);
@@ -130,7 +139,7 @@ impl Walk {
             }
             ContextMessage::Message(Message::Assistant(_)) => return,
             ContextMessage::Message(Message::Other { role, raw }) => match foreign(role, raw.get()) {
-                Some(text) => vec![Block::text(text, Origin::Host)],
+                Some(blocks) => blocks,
                 None => return,
             },
             ContextMessage::Custom { content, .. } => sendable(content),
@@ -164,21 +173,23 @@ impl Walk {
     }
 
     fn wire_id(&mut self, id: &str) -> String {
+        // With the longest number behind it, 64 characters: what the strictest provider takes.
         let mut plain: String = id
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
-            .take(58)
+            .take(53)
             .collect();
         if plain.is_empty() {
             plain.push_str("call");
         }
-        let mut wire = plain.clone();
-        let mut count = 1;
-        while !self.ids.insert(wire.clone()) {
-            count += 1;
-            wire = format!("{plain}_{count}");
+        let count = self.repeats.entry(plain.clone()).or_default();
+        loop {
+            *count += 1;
+            let wire = if *count == 1 { plain.clone() } else { format!("{plain}_{count}") };
+            if self.ids.insert(wire.clone()) {
+                return wire;
+            }
         }
-        wire
     }
 }
 
@@ -199,29 +210,70 @@ fn sendable(content: &Content) -> Vec<Block> {
     }
 }
 
-/// Roles that other programs write, as the text that they send for them.
-fn foreign(role: &str, raw: &str) -> Option<String> {
-    let mut fields = gjc_entry::Fields::parse(raw).ok()?;
+/// What a call gave. A result that was pruned keeps its text only, as in the family.
+fn outcome(result: &ToolResult) -> Vec<Block> {
+    let mut content = sendable(&result.content);
+    if result.extra.iter().any(|(name, _)| &**name == "prunedAt") {
+        content.retain(|block| matches!(block, Block::Text { .. }));
+    }
+    if content.is_empty() {
+        content.push(Block::text("(no output)", Origin::Host));
+    }
+    content
+}
+
+/// Roles that other programs write, as what they send for them; `None` for what they keep from the model.
+fn foreign(role: &str, raw: &str) -> Option<Vec<Block>> {
+    let Ok(mut fields) = Fields::parse(raw) else { return Some(Vec::new()) };
     match role {
         "bashExecution" | "pythonExecution" => {
-            if fields.optional("excludeFromContext").ok().flatten().unwrap_or(false) {
-                return None;
-            }
             let name = if role == "bashExecution" { "command" } else { "code" };
-            let command: String = fields.optional(name).ok()??;
-            let output: String = fields.optional("output").ok().flatten().unwrap_or_default();
-            let mut text = format!("Ran `{command}`\n");
-            text.push_str(&if output.is_empty() { "(no output)".into() } else { format!("```\n{output}\n```") });
-            if fields.optional("cancelled").ok().flatten().unwrap_or(false) {
-                text.push_str("\n\n(command cancelled)");
-            } else if let Some(code) = fields.optional::<i64>("exitCode").ok().flatten().filter(|code| *code != 0) {
-                text.push_str(&format!("\n\nCommand exited with code {code}"));
-            }
-            Some(text)
+            execution(&mut fields, name)
         }
-        _ => {
-            let content = fields.raw("content")?;
-            Some(Content::from_json(&content).ok()?.text()).filter(|text| !text.is_empty())
-        }
+        "fileMention" => Some(files(&mut fields)),
+        _ => Some(
+            fields
+                .raw("content")
+                .and_then(|raw| Content::from_json(&raw).ok())
+                .map_or(Vec::new(), |said| sendable(&said)),
+        ),
     }
+}
+
+/// A command that a person ran beside the conversation.
+fn execution(fields: &mut Fields, name: &'static str) -> Option<Vec<Block>> {
+    if fields.optional("excludeFromContext").ok().flatten().unwrap_or(false) {
+        return None;
+    }
+    let Some(command) = fields.optional::<String>(name).ok().flatten() else { return Some(Vec::new()) };
+    let output: String = fields.optional("output").ok().flatten().unwrap_or_default();
+    let mut text = format!("Ran `{command}`\n");
+    text.push_str(&if output.is_empty() { "(no output)".into() } else { format!("```\n{output}\n```") });
+    if fields.optional("cancelled").ok().flatten().unwrap_or(false) {
+        text.push_str("\n\n(command cancelled)");
+    } else if let Some(code) = fields.optional::<i64>("exitCode").ok().flatten().filter(|code| *code != 0) {
+        text.push_str(&format!("\n\nCommand exited with code {code}"));
+    }
+    Some(vec![Block::text(text, Origin::Host)])
+}
+
+/// Files that a person named in a prompt.
+fn files(fields: &mut Fields) -> Vec<Block> {
+    let files: Vec<Box<RawValue>> = fields.optional("files").ok().flatten().unwrap_or_default();
+    let (mut text, mut images) = (String::new(), Vec::new());
+    for raw in &files {
+        let Ok(mut file) = Fields::parse(raw.get()) else { continue };
+        let path: String = file.optional("path").ok().flatten().unwrap_or_default();
+        let content: String = file.optional("content").ok().flatten().unwrap_or_default();
+        text.push_str(&format!("<file path=\"{path}\">\n{content}\n</file>\n"));
+        images.extend(
+            file.raw("image").map(|raw| Block::from_json(&raw)).filter(|block| matches!(block, Block::Image { .. })),
+        );
+    }
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::text(format!("<system-reminder>\n{text}</system-reminder>"), Origin::Host)];
+    blocks.append(&mut images);
+    blocks
 }

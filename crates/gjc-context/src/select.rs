@@ -2,8 +2,9 @@
 //! of a file sees the same conversation.
 
 use crate::Note;
+use crate::edits::Edits;
 use gjc_entry::fields::JsonObject;
-use gjc_entry::{At, Body, Content, EntryId, Kind, Leaf, Message, NeedsIndex, PathNode, Source, Timestamp};
+use gjc_entry::{At, Body, Content, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode, Source, Timestamp};
 use serde_json::value::RawValue;
 
 /// An entry that is context, with what it contributes.
@@ -57,13 +58,15 @@ pub enum ContextMessage {
 
 /// The context at a leaf, oldest first, and notes about entries that could not be read.
 ///
-/// Only the last compaction on the path counts: its summary comes first, then what it keeps, then what follows it.
+/// Only the last compaction on the path counts: its summary comes first, then what it keeps, then what follows it. (One
+/// that cannot be read counts as absent. What a provider keeps of its own of a compaction, `preserveData`, is not used: the
+/// kept entries say the same to every provider.) Nothing from before an omp `reset_boundary` is context; a pi
+/// `context_edit` replaces or hides what one entry contributes.
 ///
 /// # Errors
 /// [`NeedsIndex`] when the source cannot find the path without its index.
 pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Note>), NeedsIndex> {
-    const CONTEXT: gjc_entry::KindSet =
-        gjc_entry::KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::Compaction]);
+    const CONTEXT: KindSet = KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::Unknown]);
     let path: Vec<PathNode> = source.path(leaf)?.0;
     let mut notes = Vec::new();
     let mut read = |node: &PathNode| match source.body(node.at) {
@@ -75,29 +78,24 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
     };
 
     let mut selected = Vec::new();
-    let mut first = 0;
-    if let Some(index) = path.iter().rposition(|node| node.kind == Kind::Compaction)
-        && let Some(entry) = read(&path[index])
-        && let Body::Compaction { summary, first_kept, tokens_before } = &entry.body
-    {
-        selected.push(Selected {
-            at: path[index].at,
-            id: path[index].id.clone(),
-            message: ContextMessage::CompactionSummary {
-                summary: summary.clone(),
-                tokens_before: *tokens_before,
-                at: entry.at,
-            },
-        });
+    let (mut first, mut compacted) = (0, 0);
+    for (index, node) in path.iter().enumerate().rev().filter(|(_, node)| node.kind == Kind::Compaction) {
+        let Some(entry) = read(node) else { continue };
+        let Body::Compaction { summary, first_kept, tokens_before } = &entry.body else { continue };
+        let message =
+            ContextMessage::CompactionSummary { summary: summary.clone(), tokens_before: *tokens_before, at: entry.at };
+        selected.push(Selected { at: node.at, id: node.id.clone(), message });
         // An id that is not on the path keeps nothing.
         first = path[..index].iter().position(|node| node.id == *first_kept).unwrap_or(index);
+        compacted = index;
+        break;
     }
-    for node in &path[first..] {
-        if node.kind == Kind::Compaction || !CONTEXT.has(node.kind) {
-            continue;
-        }
+    let mut edits = Edits::default();
+    for (index, node) in path.iter().enumerate().skip(first).filter(|(_, node)| CONTEXT.has(node.kind)) {
         let Some(entry) = read(node) else { continue };
         let message = match &entry.body {
+            // A newer summary has its own.
+            Body::Message(Message::Other { role, .. }) if &**role == "system" && index < compacted => continue,
             Body::Message(message) => ContextMessage::Message(message.clone()),
             Body::CustomMessage { custom_type, content, display, details } => ContextMessage::Custom {
                 custom_type: custom_type.clone(),
@@ -109,10 +107,21 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
             Body::BranchSummary { from, summary } if !summary.is_empty() => {
                 ContextMessage::BranchSummary { summary: summary.clone(), from: from.clone(), at: entry.at }
             }
+            Body::Unknown { kind } if kind == "reset_boundary" => {
+                // One in the kept part cuts that part; the summary behind it is newer and stays.
+                selected.truncate(usize::from(index < compacted));
+                edits = Edits::default();
+                continue;
+            }
+            Body::Unknown { kind } if kind == "context_edit" => {
+                edits.take(&entry);
+                continue;
+            }
             _ => continue,
         };
         selected.push(Selected { at: node.at, id: node.id.clone(), message });
     }
+    edits.apply(&mut selected);
     Ok((selected, notes))
 }
 

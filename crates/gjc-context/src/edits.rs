@@ -1,0 +1,55 @@
+//! pi's `context_edit` entries: another content for an entry, or none.
+
+use crate::{ContextMessage, Selected};
+use gjc_entry::{Block, Content, Entry, EntryId, Fields, Message};
+use std::collections::HashMap;
+
+/// The latest edit of each target.
+#[derive(Default)]
+pub(crate) struct Edits(HashMap<EntryId, Option<Content>>);
+
+impl Edits {
+    /// Takes a `context_edit` in. One that does not say what to do changes nothing.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        let field = |name: &str| entry.extra.iter().rev().find(|(key, _)| &**key == name).map(|(_, raw)| &**raw);
+        let Some(target) = field("targetId").and_then(|raw| serde_json::from_str::<EntryId>(raw.get()).ok()) else {
+            return;
+        };
+        let Some(replacement) = field("replacement") else { return };
+        if replacement.get() == "null" {
+            self.0.insert(target, None);
+        } else if let Ok(mut fields) = Fields::parse(replacement.get())
+            && let Some(raw) = fields.raw("content")
+            && let Ok(content) = Content::from_json(&raw)
+        {
+            self.0.insert(target, Some(content));
+        }
+    }
+
+    /// Changes the context. Roles without a content of that kind stay as they are.
+    pub(crate) fn apply(mut self, selected: &mut Vec<Selected>) {
+        selected.retain_mut(|item| match self.0.remove(&item.id) {
+            None => true,
+            Some(None) => false,
+            Some(Some(new)) => {
+                match &mut item.message {
+                    ContextMessage::Message(Message::User(user)) => user.content = new,
+                    ContextMessage::Message(Message::Assistant(said)) => said.content = blocks(new),
+                    ContextMessage::Message(Message::ToolResult(result)) => {
+                        result.content = Content::Blocks(blocks(new))
+                    }
+                    ContextMessage::Custom { content, .. } => *content = new,
+                    _ => {}
+                }
+                true
+            }
+        });
+    }
+}
+
+fn blocks(content: Content) -> Vec<Block> {
+    match content {
+        Content::Text(text) => vec![Block::Text { text, origin: None, extra: Vec::new() }],
+        Content::Blocks(blocks) => blocks,
+    }
+}

@@ -1,0 +1,96 @@
+//! Recorded sessions of pi: our context is theirs.
+
+use crate::mem::checked;
+use crate::model::{assert_same, context, written};
+use gjc_context::{Folds, Said, select, view};
+use gjc_entry::{Leaf, Source};
+use gjc_log::Reader;
+use gjc_log::fs::OsFs;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The recorded files that the log reads, and how many it does not (versions before 3).
+fn sessions() -> (Vec<(PathBuf, Reader<OsFs>)>, usize) {
+    let (mut found, mut older) = (Vec::new(), 0);
+    for folder in ["fixtures/sessions/pi-0.73.1", "fixtures/sessions/public"] {
+        let Some(folder) = testkit::material::path(folder) else { continue };
+        let mut files = Vec::new();
+        walk(&folder, &mut files);
+        for file in files {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            if !name.ends_with(".jsonl") || (folder.ends_with("public") && !name.starts_with("pi")) {
+                continue;
+            }
+            match Reader::open(&OsFs, &file) {
+                Ok(loaded) => found.push((file, loaded.value)),
+                Err(gjc_log::OpenError::Version { version, .. }) if version < 3 => older += 1,
+                Err(error) => panic!("{}: {error}", file.display()),
+            }
+        }
+    }
+    (found, older)
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut inside: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|item| item.unwrap().path()).collect();
+    inside.sort();
+    for path in inside {
+        if path.is_dir() { walk(&path, files) } else { files.push(path) }
+    }
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn recorded_sessions_have_the_context_that_their_program_recorded() {
+    let (sessions, older) = sessions();
+    let mut recorded = 0;
+    for (file, reader) in &sessions {
+        let name = file.file_name().unwrap().to_string_lossy();
+        let ours = written(&select(reader, Leaf::Current).unwrap().0);
+        let lines = lines(file);
+        let leaf = lines.last().map(|line| line["id"].as_str().unwrap());
+        assert_same(&name, &ours, &context(&lines, leaf));
+        let beside = file.with_extension("context.json");
+        if beside.exists() {
+            let theirs: Value = serde_json::from_slice(&std::fs::read(beside).unwrap()).unwrap();
+            let roles: Vec<&Value> = ours.iter().map(|message| &message["role"]).collect();
+            assert_eq!(roles, theirs["roles"].as_array().unwrap().iter().collect::<Vec<_>>(), "{name}");
+            assert_eq!(ours.len() as u64, theirs["messages"].as_u64().unwrap(), "{name}");
+            recorded += 1;
+        }
+        eprintln!("{name}: {} messages alike", ours.len());
+    }
+    eprintln!(
+        "{} sessions alike, {recorded} of them with a recorded context; {older} of an older version left out",
+        sessions.len()
+    );
+}
+
+#[test]
+fn every_leaf_of_a_recorded_session_can_be_sent() {
+    for (file, reader) in sessions().0 {
+        let skeleton = reader.skeleton().unwrap();
+        // Of the long ones every tenth leaf: they are all of one make.
+        let step = if skeleton.len() > 100 { 10 } else { 1 };
+        for (ordinal, _) in skeleton.iter().step_by(step) {
+            let (view, notes) = view(&reader, Leaf::At(ordinal), &mut Folds::default()).unwrap();
+            if matches!(view.messages.last(), Some(last) if !matches!(last.said, Said::Assistant { .. })) {
+                checked(view).unwrap_or_else(|violation| panic!("{} at {ordinal:?}: {violation}", file.display()));
+            }
+            assert!(notes.len() < 20, "{}: {notes:?}", file.display());
+        }
+    }
+}
+
+#[test]
+fn pi_itself_builds_the_same_context() {
+    for (file, reader) in sessions().0 {
+        let Some(theirs) = testkit::pi::read(&file) else { return };
+        let ours = written(&select(&reader, Leaf::Current).unwrap().0);
+        assert_same(&file.display().to_string(), &ours, theirs["messages"].as_array().unwrap());
+    }
+}
