@@ -127,6 +127,10 @@ impl Capture {
     async fn spill(&mut self, chunk: &[u8]) {
         if let Spill::Wanted(path) = &mut self.spill {
             let path = std::mem::take(path);
+            if let Some(folder) = path.parent() {
+                // If the folder cannot be made, the file cannot either, and that is told below.
+                let _ = tokio::fs::create_dir_all(folder).await;
+            }
             // `create_new`: neither an older output nor the target of a planted link is overwritten.
             let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await;
             self.spill = match opened {

@@ -65,7 +65,7 @@ pub struct Spawn {
     /// How much of the output stays in memory.
     pub cap: OutputCap,
     /// Where the whole output goes once it exceeds [`Spawn::cap`]: a new file (mode 0600, an existing one is
-    /// never touched), created only then, with every byte from the first.
+    /// never touched), created only then, folders included, with every byte from the first.
     pub spill: Option<PathBuf>,
 }
 

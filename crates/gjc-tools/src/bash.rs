@@ -146,7 +146,7 @@ impl Bash {
         spawn.args = vec!["-c".into(), input.command.as_str().into()];
         spawn.env = self.env.clone();
         spawn.timeout = Some(timeout);
-        spawn.spill = artifact(ctx).await;
+        spawn.spill = artifact(ctx);
         let _by = leave(ctx, &mut permits, digest(input.command.as_bytes()))?;
         let ran = match shown(spawn.clone(), ctx).await {
             Err(SpawnError::ProgramMissing { .. }) => shown(Spawn { program: "sh".into(), ..spawn }, ctx).await,
@@ -170,15 +170,12 @@ async fn shown(spawn: Spawn, ctx: &ToolCtx) -> Result<Finished, SpawnError> {
 }
 
 /// Where the whole output goes if it is too long to show.
-async fn artifact(ctx: &ToolCtx) -> Option<PathBuf> {
-    let dir = ctx.artifacts.clone()?;
+fn artifact(ctx: &ToolCtx) -> Option<PathBuf> {
+    let dir = ctx.artifacts.as_ref()?;
     // An entry's id may be any text of another program; as a part of a name it must not be a path.
     let entry: String =
         ctx.op().entry.to_string().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(64).collect();
-    let path = dir.join(format!("{entry}-{}.bash.log", ctx.op().call));
-    // If the folder cannot be made, the file cannot either, and that is told with the output.
-    let _ = tokio::task::spawn_blocking(move || std::fs::create_dir_all(dir)).await;
-    Some(path)
+    Some(dir.join(format!("{entry}-{}.bash.log", ctx.op().call)))
 }
 
 fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -> ToolOutput {
