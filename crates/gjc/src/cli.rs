@@ -36,7 +36,7 @@ pub(crate) struct SessionArgs {
     /// Keep the session in memory; nothing is stored.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
-    /// Who answers: a provider and a model, or scripted/<file>.jsonl, which plays a script.
+    /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script.
     #[arg(long, value_name = "PROVIDER/MODEL", default_value = "anthropic/claude-sonnet-4-5")]
     pub(crate) model: String,
     /// Where the provider is reached.

@@ -1,6 +1,6 @@
 //! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
 //!
-//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`print`]
+//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`]; [`sessions`] and [`context`] only look at files; [`demo`] is the tour.
 #![allow(
     clippy::print_stdout,
