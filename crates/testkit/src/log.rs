@@ -5,9 +5,10 @@ use gjc_entry::{Body, Header, Ids, Leaf, Message, PathNode, SessionId, Source, T
 use gjc_log::fs::{Fs, FsFile, Open};
 use gjc_log::{Batch, BlobStore, Durability, Loaded, Lsn, OpenError, Repaired, Writer, durable};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A machine with one session on it.
+/// A machine with one session on it. Each look at it ([`Bench::open`], [`Bench::bytes`], its end) fails the test when the
+/// session file did anything but grow: whole lines that were seen once stay where they are.
 pub struct Bench<F: Fs> {
     /// Its disk.
     pub fs: Arc<F>,
@@ -17,12 +18,52 @@ pub struct Bench<F: Fs> {
     pub clock: Arc<VirtualClock>,
     /// Ids, the same in every run.
     pub ids: Arc<SeededIds>,
+    /// The whole lines that were seen; `None` while nobody watches.
+    seen: Mutex<Option<Vec<u8>>>,
 }
 
 impl<F: Fs> Bench<F> {
     /// A machine whose agent folder is `root`.
     pub fn new(fs: Arc<F>, root: &Path) -> Self {
-        Self { fs, root: root.into(), clock: Arc::new(VirtualClock::new()), ids: Arc::new(SeededIds::new(7)) }
+        Self {
+            fs,
+            root: root.into(),
+            clock: Arc::new(VirtualClock::new()),
+            ids: Arc::new(SeededIds::new(7)),
+            seen: Mutex::new(Some(Vec::new())),
+        }
+    }
+
+    /// Without the watch, for campaigns that compare the whole content themselves.
+    #[must_use]
+    pub fn unwatched(self) -> Self {
+        *self.seen() = None;
+        self
+    }
+
+    /// Forgets what was seen, when the test itself cuts or replaces the file.
+    pub fn forget(&self) {
+        if let Some(seen) = &mut *self.seen() {
+            seen.clear();
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[track_caller]
+    fn watch(&self) {
+        let mut seen = self.seen();
+        let Some(seen) = &mut *seen else { return };
+        if self.fs.stat(&self.path()).is_err() {
+            assert!(seen.is_empty(), "the session file vanished");
+            return;
+        }
+        let mut now = read(&*self.fs, &self.path());
+        assert!(now.starts_with(seen), "the session file did anything but grow");
+        now.truncate(now.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
+        *seen = now;
     }
 
     /// The session file; its folders do not exist at first.
@@ -57,13 +98,23 @@ impl<F: Fs> Bench<F> {
     /// # Errors
     /// As [`Writer::open`].
     pub fn open(&self) -> Result<(Loaded<Writer<F>>, Repaired), OpenError> {
+        self.watch();
         let (fs, clock, ids) = (Arc::clone(&self.fs), Arc::clone(&self.clock), Arc::clone(&self.ids));
         Writer::open(fs, &self.path(), self.blobs(), clock, ids, Durability::Turn)
     }
 
     /// The session file.
     pub fn bytes(&self) -> Vec<u8> {
+        self.watch();
         read(&*self.fs, &self.path())
+    }
+}
+
+impl<F: Fs> Drop for Bench<F> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.watch();
+        }
     }
 }
 

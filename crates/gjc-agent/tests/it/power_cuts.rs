@@ -122,7 +122,7 @@ fn lines(source: &dyn Source) -> Vec<String> {
 
 /// Opens what a power cut left, and checks the promises. Gives back how many entries were recovered.
 fn examine(cut: SimFs, acknowledged: usize, issued: &[String], what: &dyn std::fmt::Display) -> usize {
-    let bench = Bench::new(Arc::new(cut), Path::new("/agent"));
+    let bench = Bench::new(Arc::new(cut), Path::new("/agent")).unwatched();
     let mut writer = match bench.open() {
         Ok((loaded, _)) => {
             assert!(loaded.damage.is_empty(), "{what}: {:?}", loaded.damage);
