@@ -28,4 +28,4 @@ pub use error::{OpenError, Refused};
 pub use reader::{Loaded, Reader, Tail};
 pub use sync::{Health, Lsn, Storage, durable};
 pub use tail::Repaired;
-pub use writer::{Appended, Batch, Durability, Writer};
+pub use writer::{Appended, Batch, Durability, LogEnv, Writer};

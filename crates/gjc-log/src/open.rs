@@ -1,14 +1,12 @@
 //! Opening a session for writing: create under a temporary name, or lock, repair and index what is there.
 
-use crate::blobs::BlobStore;
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::reader::{Loaded, Tail, header_of};
 use crate::scan::Scanned;
 use crate::sync::Publish;
 use crate::tail::{Repaired, repair};
-use crate::writer::{Durability, Place, World, Writer};
-use gjc_entry::{Clock, Ids};
+use crate::writer::{LogEnv, Place, Writer};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,26 +21,19 @@ impl<F: Fs> Writer<F> {
     ///
     /// # Errors
     /// [`OpenError`]; the file is then untouched.
-    pub fn open(
-        fs: Arc<F>,
-        path: &Path,
-        blobs: Arc<BlobStore<F>>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn Ids>,
-        durability: Durability,
-    ) -> Result<(Loaded<Self>, Repaired), OpenError> {
+    pub fn open(env: LogEnv<F>, path: &Path) -> Result<(Loaded<Self>, Repaired), OpenError> {
         let failed = |why: io::Error| match why.kind() {
             io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
             _ => OpenError::Io { path: path.into(), why },
         };
-        let file = fs.open(path, Open::Append).map_err(failed)?;
+        let file = env.fs.open(path, Open::Append).map_err(failed)?;
         match file.try_lock() {
             Ok(Held::Ours) => {}
             Ok(Held::Other) => return Err(OpenError::Locked { path: path.into(), pid: file.lock_holder() }),
             Err(why) => return Err(failed(why)),
         }
         // Between opening and locking the name may have come to lead to another file.
-        let (ours, named) = (file.stat().map_err(failed)?, fs.stat(path).map_err(failed)?);
+        let (ours, named) = (file.stat().map_err(failed)?, env.fs.stat(path).map_err(failed)?);
         if (ours.dev, ours.inode) != (named.dev, named.inode) {
             return Err(failed(io::Error::other("it was replaced while it was being opened; try again")));
         }
@@ -51,12 +42,12 @@ impl<F: Fs> Writer<F> {
         scanned.scan(&file, ours.len).map_err(failed)?;
         let header = header_of(path, &scanned)?;
         gjc_fp::fp!("log.open.locked");
-        let repaired = repair(&*fs, &file, path, clock.wall()).map_err(failed)?;
+        let repaired = repair(&*env.fs, &file, path, env.clock.wall()).map_err(failed)?;
         let stat = file.stat().map_err(failed)?;
         scanned.scan(&file, stat.len).map_err(failed)?;
         // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
         let place = Place::Disk { path: path.into(), file: Arc::new(file), stat };
-        let value = Self::begin(fs, World { clock, ids }, header, scanned.skeleton, place, blobs, durability);
+        let value = Self::begin(env, header, scanned.skeleton, place);
         Ok((Loaded { value, damage: scanned.damage, tail: Tail::Clean }, repaired))
     }
 
@@ -64,20 +55,12 @@ impl<F: Fs> Writer<F> {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn open_patiently(
-        fs: Arc<F>,
-        path: &Path,
-        blobs: Arc<BlobStore<F>>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn Ids>,
-        durability: Durability,
-    ) -> Result<(Loaded<Self>, Repaired), OpenError> {
-        let began = clock.mono();
+    pub async fn open_patiently(env: LogEnv<F>, path: &Path) -> Result<(Loaded<Self>, Repaired), OpenError> {
+        let began = env.clock.mono();
         loop {
-            let again = (Arc::clone(&fs), Arc::clone(&blobs), Arc::clone(&clock), Arc::clone(&ids));
-            match Self::open(again.0, path, again.1, again.2, again.3, durability) {
-                Err(OpenError::Locked { .. }) if clock.mono().duration_since(began) < LOCK_PATIENCE => {
-                    clock.sleep(LOCK_STEP).await;
+            match Self::open(env.clone(), path) {
+                Err(OpenError::Locked { .. }) if env.clock.mono().duration_since(began) < LOCK_PATIENCE => {
+                    env.clock.sleep(LOCK_STEP).await;
                 }
                 done => return done,
             }

@@ -52,11 +52,30 @@ pub struct Appended {
     pub lsn: Lsn,
 }
 
-/// Clock and ids, as the writer needs them.
-#[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn Ids>,
+/// What a log is opened with.
+pub struct LogEnv<F: Fs> {
+    /// The disk.
+    pub fs: Arc<F>,
+    /// The blobs of the same agent folder.
+    pub blobs: Arc<BlobStore<F>>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// New entry ids.
+    pub ids: Arc<dyn Ids>,
+    /// When entries are made durable without being asked.
+    pub durability: Durability,
+}
+
+impl<F: Fs> Clone for LogEnv<F> {
+    fn clone(&self) -> Self {
+        Self {
+            fs: Arc::clone(&self.fs),
+            blobs: Arc::clone(&self.blobs),
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+            durability: self.durability,
+        }
+    }
 }
 
 /// Where the bytes are.
@@ -74,8 +93,7 @@ pub(crate) enum Place<F: Fs> {
 /// [`Writer::append`] never fails for the sake of storage and never waits for a sync: it takes entries in, writes what it
 /// can, and keeps the rest in memory, in order, until it can.
 pub struct Writer<F: Fs> {
-    fs: Arc<F>,
-    world: World,
+    env: LogEnv<F>,
     header: Header,
     skeleton: Skeleton,
     place: Place<F>,
@@ -83,12 +101,10 @@ pub struct Writer<F: Fs> {
     unwritten: Vec<u8>,
     written: u64,
     last: Timestamp,
-    durability: Durability,
     /// Whether lines go to disk: not before the first answer.
     due: bool,
     /// Blobs that lines in `unwritten` name.
     unstored: Vec<BlobRef>,
-    blobs: Arc<BlobStore<F>>,
     cache: Cache,
     shared: Arc<Shared<F>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -96,55 +112,27 @@ pub struct Writer<F: Fs> {
 
 impl<F: Fs> Writer<F> {
     /// A new session. Nothing is on disk until its first assistant message (or [`Writer::make_due`]).
-    pub fn create(
-        fs: Arc<F>,
-        path: PathBuf,
-        header: Header,
-        blobs: Arc<BlobStore<F>>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn Ids>,
-        durability: Durability,
-    ) -> Self {
-        let world = World { clock, ids };
-        Self::begin(fs, world, header, Skeleton::default(), Place::Deferred { path }, blobs, durability)
+    pub fn create(env: LogEnv<F>, path: PathBuf, header: Header) -> Self {
+        Self::begin(env, header, Skeleton::default(), Place::Deferred { path })
     }
 
     /// A session that lives in memory only.
-    pub fn in_memory(
-        fs: Arc<F>,
-        header: Header,
-        blobs: Arc<BlobStore<F>>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn Ids>,
-    ) -> Self {
-        let world = World { clock, ids };
-        Self::begin(fs, world, header, Skeleton::default(), Place::Memory, blobs, Durability::Turn)
+    pub fn in_memory(env: LogEnv<F>, header: Header) -> Self {
+        Self::begin(env, header, Skeleton::default(), Place::Memory)
     }
 
-    pub(crate) fn begin(
-        fs: Arc<F>,
-        world: World,
-        header: Header,
-        skeleton: Skeleton,
-        place: Place<F>,
-        blobs: Arc<BlobStore<F>>,
-        durability: Durability,
-    ) -> Self {
-        let shared = Arc::new(Shared::new(Arc::clone(&fs)));
+    pub(crate) fn begin(env: LogEnv<F>, header: Header, skeleton: Skeleton, place: Place<F>) -> Self {
         let mut writer = Self {
-            fs,
-            world,
+            shared: Arc::new(Shared::new(Arc::clone(&env.fs))),
+            env,
             last: header.at,
             header,
             skeleton,
             unwritten: Vec::new(),
             written: 0,
-            durability,
             due: matches!(place, Place::Disk { .. }),
             unstored: Vec::new(),
-            blobs,
             cache: Cache::default(),
-            shared,
             thread: None,
             place,
         };
@@ -196,7 +184,7 @@ impl<F: Fs> Writer<F> {
     /// One entry: id, time, line, skeleton, cache.
     fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
         let skeleton = &self.skeleton;
-        let id = EntryId::Short(self.world.ids.entry(&|id| skeleton.has_short(id)));
+        let id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
         let parent = match draft.parent {
             ParentOf::Leaf => skeleton.leaf().map(|leaf| skeleton.id(leaf)),
             ParentOf::Id(id) => Some(id),
@@ -208,7 +196,7 @@ impl<F: Fs> Writer<F> {
         let entry = Entry {
             id: id.clone(),
             parent: parent.clone(),
-            at: self.world.clock.wall().max(self.last),
+            at: self.env.clock.wall().max(self.last),
             label: (!silent).then_some(draft.label),
             body: draft.body,
             extra: Vec::new(),
@@ -229,7 +217,7 @@ impl<F: Fs> Writer<F> {
 
     /// Takes bytes into the blob store; they are written before the lines that name them.
     pub fn put_blob(&mut self, bytes: &[u8]) -> BlobRef {
-        let name = self.blobs.hold(bytes);
+        let name = self.env.blobs.hold(bytes);
         if !matches!(self.place, Place::Memory) && !self.unstored.contains(&name) {
             self.unstored.push(name);
         }
@@ -249,7 +237,7 @@ impl<F: Fs> Writer<F> {
         }
         if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
             self.shared.failed(error);
-        } else if self.durability == Durability::Entry {
+        } else if self.env.durability == Durability::Entry {
             self.sync_soon();
         }
     }
@@ -268,7 +256,7 @@ impl<F: Fs> Writer<F> {
         gjc_fp::fp!("log.append.before", io)?;
         let mut synced_later: Vec<Unsynced<F>> = Vec::new();
         for name in &self.unstored {
-            synced_later.extend(self.blobs.store(name)?);
+            synced_later.extend(self.env.blobs.store(name)?);
         }
         // The name must still lead to our file, and the file must end where we left it.
         let (named, ours) = (self.shared.stat_name(path), file.stat()?);
@@ -293,7 +281,7 @@ impl<F: Fs> Writer<F> {
         self.unwritten.clear();
         self.unwritten.shrink_to(64 * 1024);
         self.unstored.clear();
-        self.shared.wrote(self.written, synced_later, self.blobs.dir());
+        self.shared.wrote(self.written, synced_later, self.env.blobs.dir());
         Ok(())
     }
 
@@ -340,7 +328,7 @@ impl<F: Fs> Writer<F> {
     /// The blobs.
     #[must_use]
     pub fn blobs(&self) -> &Arc<BlobStore<F>> {
-        &self.blobs
+        &self.env.blobs
     }
 
     /// The session's taint.
@@ -361,7 +349,7 @@ impl<F: Fs> Writer<F> {
     }
 
     pub(crate) fn fs(&self) -> &Arc<F> {
-        &self.fs
+        &self.env.fs
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<F>> {

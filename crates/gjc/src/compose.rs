@@ -10,7 +10,7 @@ use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Durability, Repaired, Writer};
+use gjc_log::{BlobStore, Durability, LogEnv, Repaired, Writer};
 use gjc_store::{bucket_name, file_name, resolve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,13 +66,19 @@ pub(crate) fn create(env: &Env, cwd: &Path, stored: bool) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
     let path = env.dirs.sessions().join(bucket_name(cwd)).join(file_name(at, &id));
     let header = Header::new(id, at, cwd.display().to_string());
+    let log = log_env(env, stored.then(|| env.dirs.blobs()));
+    if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
+}
+
+/// What a log is opened with; blobs stay in memory without a folder for them.
+fn log_env(env: &Env, blobs: Option<PathBuf>) -> LogEnv<OsFs> {
     let fs = Arc::new(OsFs);
-    let blobs = Arc::new(BlobStore::new(Arc::clone(&fs), stored.then(|| env.dirs.blobs())));
-    let (clock, ids) = (Arc::clone(&env.clock), Arc::clone(&env.ids));
-    if stored {
-        Writer::create(fs, path, header, blobs, clock, ids, Durability::Turn)
-    } else {
-        Writer::in_memory(fs, header, blobs, clock, ids)
+    LogEnv {
+        blobs: Arc::new(BlobStore::new(Arc::clone(&fs), blobs)),
+        fs,
+        clock: Arc::clone(&env.clock),
+        ids: Arc::clone(&env.ids),
+        durability: Durability::Turn,
     }
 }
 
@@ -100,10 +106,7 @@ async fn resume(
 
 /// Opens a session file for writing, and says what was mended.
 pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
-    let fs = Arc::new(OsFs);
-    let blobs = Arc::new(BlobStore::new(Arc::clone(&fs), Some(env.dirs.blobs())));
-    let (clock, ids) = (Arc::clone(&env.clock), Arc::clone(&env.ids));
-    let (loaded, repaired) = Writer::open_patiently(fs, path, blobs, clock, ids, Durability::Turn).await?;
+    let (loaded, repaired) = Writer::open_patiently(log_env(env, Some(env.dirs.blobs())), path).await?;
     let mut notices = Vec::new();
     match repaired {
         Repaired::Nothing => {}

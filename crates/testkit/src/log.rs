@@ -1,9 +1,9 @@
 //! A machine with one session on it, on any file system.
 
 use crate::{SeededIds, VirtualClock};
-use gjc_entry::{Body, Header, Ids, Leaf, Message, PathNode, SessionId, Source, Timestamp};
+use gjc_entry::{Body, Clock, Header, Ids, Leaf, Message, PathNode, SessionId, Source, Timestamp};
 use gjc_log::fs::{Fs, FsFile, Open};
-use gjc_log::{Batch, BlobStore, Durability, Loaded, Lsn, OpenError, Repaired, Writer, durable};
+use gjc_log::{Batch, BlobStore, Durability, Loaded, LogEnv, Lsn, OpenError, Repaired, Writer, durable};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,8 +71,19 @@ impl<F: Fs> Bench<F> {
         self.root.join("sessions/--작업--/s.jsonl")
     }
 
-    fn blobs(&self) -> Arc<BlobStore<F>> {
-        Arc::new(BlobStore::new(Arc::clone(&self.fs), Some(self.root.join("blobs"))))
+    /// What a log of this machine is opened with.
+    pub fn env(&self) -> LogEnv<F> {
+        self.env_with(Some(self.root.join("blobs")))
+    }
+
+    fn env_with(&self, blobs: Option<PathBuf>) -> LogEnv<F> {
+        LogEnv {
+            fs: Arc::clone(&self.fs),
+            blobs: Arc::new(BlobStore::new(Arc::clone(&self.fs), blobs)),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            ids: Arc::clone(&self.ids) as Arc<dyn Ids>,
+            durability: Durability::Turn,
+        }
     }
 
     /// A new session.
@@ -82,15 +93,13 @@ impl<F: Fs> Bench<F> {
             Timestamp::from_millis(1_780_643_934_123),
             "/작업".into(),
         );
-        let (fs, clock, ids) = (Arc::clone(&self.fs), Arc::clone(&self.clock), Arc::clone(&self.ids));
-        Writer::create(fs, self.path(), header, self.blobs(), clock, ids, Durability::Turn)
+        Writer::create(self.env(), self.path(), header)
     }
 
     /// A session in memory.
     pub fn memory(&self) -> Writer<F> {
         let header = Header::new(self.ids.session(), Timestamp::from_millis(5), "/작업".into());
-        let blobs = Arc::new(BlobStore::new(Arc::clone(&self.fs), None));
-        Writer::in_memory(Arc::clone(&self.fs), header, blobs, self.clock.clone(), self.ids.clone())
+        Writer::in_memory(self.env_with(None), header)
     }
 
     /// The session again.
@@ -99,8 +108,7 @@ impl<F: Fs> Bench<F> {
     /// As [`Writer::open`].
     pub fn open(&self) -> Result<(Loaded<Writer<F>>, Repaired), OpenError> {
         self.watch();
-        let (fs, clock, ids) = (Arc::clone(&self.fs), Arc::clone(&self.clock), Arc::clone(&self.ids));
-        Writer::open(fs, &self.path(), self.blobs(), clock, ids, Durability::Turn)
+        Writer::open(self.env(), &self.path())
     }
 
     /// The session file.
