@@ -1,5 +1,6 @@
 //! Tests of the log.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+mod frames;
 mod fs_suite;
 mod writer;

@@ -1,0 +1,109 @@
+//! The frame scanner beside a full parser, over lines that try to mislead it.
+
+use gjc_entry::{EntryId, Kind, Label};
+use gjc_log::scan::frame;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+/// Text with everything that a scanner may trip over.
+fn text() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "a",
+        "한글",
+        "\"",
+        "\\",
+        "\\\"",
+        "}{\"type\":\"",
+        "\"id\":",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\n",
+        "\u{7}",
+        "😀",
+        ":",
+        ",",
+        "null",
+    ]);
+    prop::collection::vec(pieces, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9f64).prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((key(), inner), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+/// Keys of nested objects are decoys of the keys that are looked for.
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec!["type", "id", "parentId", "gjcLabel", "customType", "x"]).prop_map(String::from),
+        text()
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_frame_is_what_a_full_parser_says(
+        id in "[0-9a-f]{8}|[a-z가-힣\"\\\\]{1,12}",
+        parent in prop::option::of("[0-9a-f]{8}"),
+        custom in prop::option::of(text()),
+        labelled in any::<bool>(),
+        others in prop::collection::vec((text(), value()), 0..4),
+        order in any::<prop::sample::Index>(),
+        spaced in any::<bool>(),
+    ) {
+        let label = Label { level: gjc_entry::Level::Confidential, trusted: false };
+        let kind = if custom.is_some() { "custom" } else { "message" };
+        let mut fields: Vec<(String, Value)> = vec![
+            ("type".into(), json!(kind)),
+            ("id".into(), json!(id)),
+            ("parentId".into(), json!(parent)),
+        ];
+        if labelled {
+            fields.push(("gjcLabel".into(), serde_json::from_str(&label.to_json()).unwrap()));
+        }
+        fields.extend(custom.clone().map(|custom| ("customType".into(), json!(custom))));
+        // Other fields in front: then nothing may be decided early.
+        let known: Vec<String> = fields.iter().map(|(name, _)| name.clone()).collect();
+        let others: Vec<_> = others.into_iter().filter(|(name, _)| !known.contains(name)).collect();
+        let at = if others.is_empty() { 0 } else { order.index(others.len() + 1) };
+        let (before, after) = others.split_at(at);
+        let all: Vec<&(String, Value)> = before.iter().chain(&fields).chain(after).collect();
+        let gap = if spaced { " " } else { "" };
+        let line = all
+            .iter()
+            .map(|(name, value)| format!("{gap}{}{gap}:{gap}{value}{gap}", json!(name)))
+            .collect::<Vec<_>>()
+            .join(",");
+        let line = format!("{{{line}}}");
+        let parsed: Map<String, Value> = serde_json::from_str(&line).unwrap();
+        let found = frame(line.as_bytes()).unwrap();
+        prop_assert_eq!(found.id, EntryId::new(parsed["id"].as_str().unwrap()));
+        prop_assert_eq!(found.parent, parsed["parentId"].as_str().map(EntryId::new));
+        prop_assert_eq!(found.kind, Kind::of(kind, custom.as_deref()));
+        prop_assert_eq!(found.label, labelled.then_some(label));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), wrap in any::<bool>()) {
+        if wrap {
+            bytes.insert(0, b'{');
+            bytes.push(b'}');
+        }
+        let _ = frame(&bytes);
+    }
+}
