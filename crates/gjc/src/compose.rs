@@ -41,7 +41,9 @@ pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, F
     };
     let tools = gjc_tools::builtin(&env.vars);
     let tools = match &args.tools {
-        Some(names) => tools.only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?,
+        Some(names) => tools
+            .only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())
+            .map_err(Failure::misuse)?,
         None => tools,
     };
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
