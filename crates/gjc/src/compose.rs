@@ -9,7 +9,7 @@ use gjc_flow::{Policy, Runtime};
 use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
-use gjc_log::fs::OsFs;
+use gjc_log::fs::{OsFs, mkdir_all_durable};
 use gjc_log::{BlobStore, Durability, Repaired, Writer};
 use gjc_store::{bucket_name, file_name, resolve};
 use std::path::{Path, PathBuf};
@@ -106,6 +106,9 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
     let blobs = Arc::new(BlobStore::new(Arc::clone(&fs), Some(env.dirs.blobs())));
     let (clock, ids) = (Arc::clone(&env.clock), Arc::clone(&env.ids));
     let (loaded, repaired) = Writer::open_patiently(fs, path, blobs, clock, ids, Durability::Turn).await?;
+    // A session of another program, or one that was brought here from elsewhere, comes without the folder of blobs. If it
+    // cannot be made, storage fails and says so.
+    let _ = mkdir_all_durable(&OsFs, &env.dirs.blobs());
     let mut notices = Vec::new();
     match repaired {
         Repaired::Nothing => {}

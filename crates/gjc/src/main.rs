@@ -30,8 +30,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout and end with 0, misuse to stderr with 2.
-            let _ = error.print();
+            // Help and version go to stdout and end with 0, misuse to stderr with 2. What was mistyped is repeated in the
+            // error, and may hold anything.
+            if error.use_stderr() {
+                eprint!("{}", out::plain(&error.render().to_string()));
+            } else {
+                let _ = error.print();
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

@@ -280,7 +280,8 @@ fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     for file in files {
         let path = out::plain(&file.path);
         if let Some(why) = file.unreadable {
-            out::line(&format!("{path}: {}", out::plain(&why)));
+            // The sentence names the file.
+            out::line(&out::plain(&why));
             continue;
         }
         let state = if file.damage.is_empty() && !file.unfinished { "sound" } else { "damaged" };

@@ -16,7 +16,11 @@ fn an_interrupt_keeps_what_came_and_ends_with_130() {
         let mut run = ask(&home, &stub, "길게").args(["--mode", "json"]).spawn();
         run.close_stdin();
         run.wait_for(|line| line.contains("text_delta"));
-        if terminate { run.terminate() } else { run.interrupt() }
+        if terminate {
+            run.terminate()
+        } else {
+            run.interrupt()
+        }
         let out = run.wait();
         assert_eq!(out.code(), Some(130), "{out}");
         let file = the_session(&home);
@@ -85,7 +89,8 @@ fn a_reader_that_has_gone_away_is_silence() {
         format!("{gjc} demo --dir demo"),
     ] {
         // The reader is gone before the first byte: it has been waited for.
-        let script = format!("exec 3>&1; mkfifo p; true <p & {{ wait $!; {command} ; }} >p; echo \"exit $?\" >&3; rm p");
+        let script =
+            format!("exec 3>&1; mkfifo p; true <p & {{ wait $!; {command} ; }} >p; echo \"exit $?\" >&3; rm p");
         let out = home.run("bash").args(["-c", &script]).output();
         assert_eq!(out.err(), "", "{command}: {out}");
         assert!(!out.out().contains("panicked"), "{command}: {out}");

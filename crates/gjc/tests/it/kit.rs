@@ -111,7 +111,10 @@ pub(crate) fn walk(dir: &Path) -> Vec<PathBuf> {
 
 /// Every file below a folder with its bytes, and every folder: equal before and after means that nothing has changed.
 pub(crate) fn tree(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    walk(dir).into_iter().map(|path| (path.clone(), if path.is_file() { std::fs::read(&path).ok() } else { None })).collect()
+    walk(dir)
+        .into_iter()
+        .map(|path| (path.clone(), if path.is_file() { std::fs::read(&path).ok() } else { None }))
+        .collect()
 }
 
 /// The folder that holds a home's three.
@@ -139,6 +142,7 @@ pub(crate) fn steady(home: &Home, check: impl FnOnce()) {
     settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d", "[minute]");
     settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[session]");
     settings.add_filter(r"\b1[5-9]\d{11}\b", "[millis]");
+    settings.add_filter(r#""wall_ms": \d+"#, r#""wall_ms": [ms]"#);
     settings.add_filter(r"\(pid \d+\)", "(pid [pid])");
     settings.add_filter(r"\b[0-9a-f]{12}…", "[sha]…");
     settings.add_filter(r#"(["/ ])[0-9a-f]{8}([":/ ])"#, "${1}[entry]${2}");
@@ -158,12 +162,18 @@ pub(crate) fn plant(home: &Home, bucket: &str, name: &str, bytes: impl AsRef<[u8
 
 /// A header line.
 pub(crate) fn header(id: &str, cwd: &str) -> String {
-    format!("{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"2026-06-05T07:18:54.123Z\",\"cwd\":\"{cwd}\"}}\n")
+    format!(
+        "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"2026-06-05T07:18:54.123Z\",\"cwd\":\"{cwd}\"}}\n"
+    )
 }
 
 /// A user's line.
 pub(crate) fn user(id: &str, parent: Option<&str>, text: &str) -> String {
-    message(id, parent, &serde_json::json!({"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1}))
+    message(
+        id,
+        parent,
+        &serde_json::json!({"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1}),
+    )
 }
 
 /// A line with a message, at minute `id`-independent time.

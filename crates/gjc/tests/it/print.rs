@@ -38,7 +38,11 @@ fn tools_work_on_real_files_until_the_model_has_nothing_left_to_ask() {
     let stub = stub([
         Turn::new("m1").text("읽습니다.").tool_call("c1", "read", &json!({"path": "src/메모.txt"})),
         Turn::new("m2").tool_call("c2", "write", &json!({"path": "새 폴더/새.txt", "content": "한글 파일\n"})),
-        Turn::new("m3").tool_call("c3", "edit", &json!({"path": "src/메모.txt", "edits": [{"old": "둘째", "new": "두 번째"}]})),
+        Turn::new("m3").tool_call(
+            "c3",
+            "edit",
+            &json!({"path": "src/메모.txt", "edits": [{"old": "둘째", "new": "두 번째"}]}),
+        ),
         Turn::new("m4").tool_call("c4", "bash", &json!({"command": "cat src/메모.txt; pwd; echo 오류 >&2; exit 3"})),
         text("끝났습니다."),
     ]);

@@ -133,7 +133,9 @@ fn a_missing_key_is_told_before_anything_is_sent_or_stored() {
 fn the_key_is_in_the_header_and_nowhere_else() {
     let home = Home::new();
     let stub = replies([
-        Turn::new("m1").tool_call("c1", "bash", &serde_json::json!({"command": "env; echo $ANTHROPIC_API_KEY"})).reply(),
+        Turn::new("m1")
+            .tool_call("c1", "bash", &serde_json::json!({"command": "env; echo $ANTHROPIC_API_KEY"}))
+            .reply(),
         anthropic::error(401, "authentication_error", &format!("the key {KEY} is no longer valid")),
     ]);
     let out = ask(&home, &stub, "x").args(["--mode", "json"]).output();

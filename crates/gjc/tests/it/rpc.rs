@@ -84,7 +84,8 @@ fn a_conversation() {
 fn what_is_said_while_the_model_speaks_enters_at_the_next_step() {
     let home = Home::new();
     let gate = Gate::new();
-    let first = testkit::anthropic::Turn::new("m1").text("일합니다").tool_call("c1", "bash", &json!({"command": "true"}));
+    let first =
+        testkit::anthropic::Turn::new("m1").text("일합니다").tool_call("c1", "bash", &json!({"command": "true"}));
     let half = first.event_ends()[3];
     let stub = replies([first.reply().gate_at(half, &gate), text("알겠습니다").reply()]);
     let mut run = start(&home, &stub);
@@ -96,7 +97,10 @@ fn what_is_said_while_the_model_speaks_enters_at_the_next_step() {
     run.send(&command("4", "snapshot"));
     let snapshot: Snapshot = serde_json::from_value(reply(&mut run, "4")["value"].clone()).unwrap();
     assert_eq!(snapshot.step, StepName::Streaming);
-    assert_eq!(snapshot.queue.iter().map(|queued| queued.text.as_str()).collect::<Vec<_>>(), ["아니, 이렇게", "거두어질 말"]);
+    assert_eq!(
+        snapshot.queue.iter().map(|queued| queued.text.as_str()).collect::<Vec<_>>(),
+        ["아니, 이렇게", "거두어질 말"]
+    );
     assert!(snapshot.partial.unwrap().message["content"][0]["text"].as_str().unwrap().starts_with("일합니다"));
     run.send(&command("5", "unqueue"));
     assert_eq!(reply(&mut run, "5")["value"]["text"], "거두어질 말");
