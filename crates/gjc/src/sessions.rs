@@ -287,7 +287,7 @@ fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         let state = if file.damage.is_empty() && !file.unfinished { "sound" } else { "damaged" };
         out::line(&format!("{path}: {} entries, {state}", file.entries));
         if file.unfinished {
-            out::line("  the last line has no end; the next writer mends it");
+            out::line("  the last line is unfinished: a writer is at work, or was cut off; the next one mends it");
         }
         for damage in file.damage {
             out::line(&format!("  {}", out::plain(&damage.what)));

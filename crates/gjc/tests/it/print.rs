@@ -70,6 +70,7 @@ fn tools_work_on_real_files_until_the_model_has_nothing_left_to_ask() {
     let turn = ["assistant", "toolResult"];
     let expected: Vec<_> = ["user"].into_iter().chain(turn.into_iter().cycle().take(8)).chain(["assistant"]).collect();
     assert_eq!(roles, expected);
+    crate::rebuilt::assert_rebuilt(&home, &stub, &the_session(&home), &[0, 1, 2, 3, 4]);
 }
 
 #[test]

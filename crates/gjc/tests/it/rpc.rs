@@ -1,11 +1,15 @@
 //! `--mode rpc`: commands in, replies and events out.
 
 use crate::kit::*;
+use crate::rebuilt::assert_rebuilt;
 use gjc_protocol::{Event, Reply, Snapshot, StepName};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+use testkit::anthropic::Turn;
 use testkit::harness::{Home, Output, Running};
-use testkit::stub::{Gate, Stub};
+use testkit::stub::{Gate, Reply as Answer, Stub};
 
 fn start<'h>(home: &'h Home, stub: &Stub) -> Running<'h> {
     on(home, stub).args(["--mode", "rpc"]).spawn()
@@ -84,8 +88,7 @@ fn a_conversation() {
 fn what_is_said_while_the_model_speaks_enters_at_the_next_step() {
     let home = Home::new();
     let gate = Gate::new();
-    let first =
-        testkit::anthropic::Turn::new("m1").text("일합니다").tool_call("c1", "bash", &json!({"command": "true"}));
+    let first = Turn::new("m1").text("일합니다").tool_call("c1", "bash", &json!({"command": "true"}));
     let half = first.event_ends()[3];
     let stub = replies([first.reply().gate_at(half, &gate), text("알겠습니다").reply()]);
     let mut run = start(&home, &stub);
@@ -115,6 +118,7 @@ fn what_is_said_while_the_model_speaks_enters_at_the_next_step() {
     assert!(last.contains("tool_result") && last.contains("아니, 이렇게"), "{last}");
     let said: Vec<_> = messages(&the_session(&home)).iter().map(|m| m["role"].as_str().unwrap().to_owned()).collect();
     assert_eq!(said, ["user", "assistant", "toolResult", "user", "assistant"]);
+    assert_rebuilt(&home, &stub, &the_session(&home), &[0, 1]);
 }
 
 #[test]
@@ -137,6 +141,7 @@ fn an_abort_ends_the_turn_and_keeps_what_came() {
     run.wait().ok();
     let kept = &answers(&the_session(&home))[0].1;
     assert_eq!((&kept["stopReason"], &kept["content"][0]["text"]), (&json!("aborted"), &json!("여기까지 그리고")));
+    assert_rebuilt(&home, &stub, &the_session(&home), &[0, 1]);
 }
 
 #[test]
@@ -196,16 +201,11 @@ fn a_session_without_a_word_leaves_no_file() {
     assert!(session_files(&home).is_empty());
 }
 
-#[test]
-fn a_reader_that_stops_reading_does_not_stop_the_session_from_being_stored() {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
-    let home = Home::new();
-    // Far more than a pipe holds (64 KiB), in many events.
-    let long = "긴 글입니다. ".repeat(40_000);
-    let stub = replies([crate::kit::long(&long)]);
+/// gjc with a stdout that nobody reads yet, and a prompt on its way.
+fn unread(home: &Home, stub: &Stub, args: &[&str], stdin: &str) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_gjc"))
-        .args(["--mode", "rpc", "--model", "anthropic/x", "--provider-url", &stub.url()])
+        .args(["--model", "anthropic/x", "--provider-url", &stub.url()])
+        .args(args)
         .env_clear()
         .env("HOME", home.path())
         .env("GJC_CODING_AGENT_DIR", home.agent_dir())
@@ -215,23 +215,74 @@ fn a_reader_that_stops_reading_does_not_stop_the_session_from_being_stored() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(format!("{}\n", prompt("1", "x")).as_bytes()).unwrap();
-    // Nobody reads stdout. The session file has the answer all the same.
+    child.stdin.as_mut().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+}
+
+/// Waits until the session file ends in a whole answer.
+#[track_caller]
+fn wait_until_answered(home: &Home) {
     let until = Instant::now() + LIMIT;
-    let stored = loop {
-        let stored = session_files(&home)
-            .first()
-            .map(|file| std::fs::read(file).unwrap())
-            .is_some_and(|bytes| bytes.ends_with(b"\n") && bytes.len() > long.len());
-        if stored || Instant::now() > until {
-            break stored;
-        }
-        std::thread::yield_now();
+    let answered = || {
+        let bytes = session_files(home).first().map(|file| std::fs::read(file).unwrap()).unwrap_or_default();
+        bytes.ends_with(b"\n") && String::from_utf8_lossy(&bytes).contains(r#""role":"assistant""#)
     };
+    while !answered() {
+        assert!(Instant::now() < until, "the answer was not stored within {LIMIT:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_reader_that_stops_reading_does_not_stop_the_session_from_being_stored() {
+    let home = Home::new();
+    // Far more than a pipe holds (64 KiB), in many events.
+    let long = "긴 글입니다. ".repeat(40_000);
+    let stub = replies([crate::kit::long(&long)]);
+    let mut child = unread(&home, &stub, &["--mode", "rpc"], &format!("{}\n", prompt("1", "x")));
+    wait_until_answered(&home);
     // SIGKILL: nothing is written at the end that was not written before.
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(stored, "the answer was not stored within {LIMIT:?}");
     assert_eq!(messages(&the_session(&home))[1]["content"][0]["text"], long);
+}
+
+/// So many events that cannot be merged that some are dropped for a face that does not read; it is told so, and the run
+/// ends as it should once it reads again.
+#[test]
+fn a_reader_that_was_too_slow_is_told_to_look_again() {
+    for (args, stdin) in
+        [(&["--mode", "rpc"][..], format!("{}\n", prompt("1", "x"))), (&["--mode", "json"], "x".into())]
+    {
+        let home = Home::new();
+        let many = (0..6000).fold(Turn::new("m"), |turn, n| turn.text(&format!("토막 {n}")).delta_chars(100));
+        let stub = replies([Answer::sse(many.sse())]);
+        let mut child = unread(&home, &stub, args, &stdin);
+        drop(child.stdin.take());
+        wait_until_answered(&home);
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
+        let kinds: Vec<Value> =
+            out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
+        assert_eq!(kinds.last().unwrap(), "closed", "{args:?}");
+        assert!(kinds.contains(&json!("resync")), "{args:?}: nothing was dropped, so the test shows nothing");
+    }
+}
+
+#[test]
+fn a_termination_closes_the_session_in_order() {
+    let home = Home::new();
+    let turn = text("여기까지 그리고 더");
+    let stub = replies([turn.reply().gate_at(turn.event_ends()[3], &Gate::new())]);
+    let mut run = start(&home, &stub);
+    run.send(&prompt("1", "x"));
+    event(&mut run, "text_delta");
+    run.terminate();
+    let line = run.wait_for(|line| line.contains(r#""type":"closed""#));
+    assert!(line.contains("seq"), "{line}");
+    let out = run.wait();
+    assert_eq!(out.code(), Some(130), "{out}");
+    split(&out);
+    assert_eq!(answers(&the_session(&home))[0].1["stopReason"], "aborted");
 }
