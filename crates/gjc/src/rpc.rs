@@ -11,6 +11,8 @@ use gjc_entry::Env;
 use gjc_protocol::{Cmd, Command, EventBody, Outcome, Refusal, Reply};
 use std::io::BufRead;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 /// Serves until the input ends or the session is closed.
@@ -50,10 +52,13 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 handle.call(Command::Finish).await;
             }
         });
+        // Set before the session is asked to close: its last event may be here before that call has returned.
+        let stopped = Arc::new(AtomicBool::new(false));
         let interrupt = tokio::spawn({
-            let handle = handle.clone();
+            let (handle, stopped) = (handle.clone(), Arc::clone(&stopped));
             async move {
                 print::interrupted().await;
+                stopped.store(true, Ordering::SeqCst);
                 handle.call(Command::Close).await
             }
         });
@@ -67,9 +72,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 },
             }
         }
-        let interrupted = interrupt.is_finished();
+        let interrupted = stopped.load(Ordering::SeqCst);
         interrupt.abort();
         if interrupted {
+            // It may be waiting for a line that never comes.
             replies.abort();
         }
         // Every command has its reply before the last event.
