@@ -15,10 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
+/// A line in.
+const EXAMPLE: &str = r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#;
+
 /// Serves until the input ends or the session is closed.
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     if !args.prompt.is_empty() {
-        return Err(Failure::usage("--mode rpc takes its prompts as commands").hint("see docs/rpc.md"));
+        return Err(Failure::usage("--mode rpc takes its prompts as commands")
+            .hint(format!("write them to standard input, one a line: {EXAMPLE}")));
     }
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
@@ -110,7 +114,7 @@ fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
 
 fn unreadable(error: &serde_json::Error) -> Refusal {
     Refusal::new("unreadable", format!("the line is no command: {error}"))
-        .hint(r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#)
+        .hint(format!("a command looks like this: {EXAMPLE}"))
 }
 
 /// The id of a line that is no command otherwise, so that its sender can tell which one it was.

@@ -84,6 +84,18 @@ fn a_stream_that_breaks_off_keeps_what_came() {
 }
 
 #[test]
+fn what_was_said_before_the_tools_ran_is_not_the_answer() {
+    let home = Home::new();
+    let stub = replies([
+        Turn::new("m").text("먼저 봅니다").tool_call("c", "read", &serde_json::json!({"path": "."})).reply(),
+        anthropic::error(401, "authentication_error", "invalid x-api-key"),
+    ]);
+    let out = ask(&home, &stub, "x").output();
+    assert_eq!((out.code(), out.out().as_str()), (Some(1), ""), "{out}");
+    assert_eq!(answers(&the_session(&home)).len(), 1, "it is kept");
+}
+
+#[test]
 fn an_error_inside_the_stream_is_told() {
     let home = Home::new();
     let stub = stub([Turn::new("m").text("반쯤").error("overloaded_error", "Overloaded")]);

@@ -150,6 +150,35 @@ fn a_request_of_a_session_that_recorded_no_settings_is_refused_with_the_reason()
     steady(&home, || insta::assert_snapshot!(out.err() + &other.err()));
 }
 
+/// The settings half of a request is a blob: without it there is no request, and with other bytes none is made up.
+#[test]
+fn a_request_whose_blob_is_gone_or_changed_is_refused() {
+    let home = Home::new();
+    let stub = stub([text("네"), text("또")]);
+    ask(&home, &stub, "x").output().ok();
+    let file = the_session(&home);
+    let (id, blobs) = (id_of(&file), home.agent_dir().join("blobs"));
+    let mut said = String::new();
+    for blob in walk(&blobs) {
+        let bytes = std::fs::read(&blob).unwrap();
+        std::fs::write(&blob, [&bytes[..], b" "].concat()).unwrap();
+        let changed = look(&home, &["context", "request", &id]).output();
+        std::fs::remove_file(&blob).unwrap();
+        let gone = look(&home, &["context", "request", &id]).output();
+        for out in [changed, gone] {
+            assert_eq!((out.code(), out.stdout.len()), (Some(1), 0), "{out}");
+            said = out.err();
+        }
+        std::fs::write(&blob, bytes).unwrap();
+    }
+    assert!(said.contains("is missing"), "{said}");
+    // Whatever became of the blobs, the session can be shown and goes on.
+    std::fs::remove_dir_all(&blobs).unwrap();
+    look(&home, &["sessions", "show", &id]).output().ok();
+    ask(&home, &stub, "y").args(["--resume", &id]).output().ok();
+    assert_rebuilt(&home, &stub, &file, &[0, 1]);
+}
+
 /// The day stands at the end of the system prompt; yesterday's requests keep yesterday's.
 #[cfg(feature = "failpoints")]
 #[test]
