@@ -22,10 +22,15 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// Text of others as a part of one row: plain, and unable to begin a row of its own.
+pub(crate) fn row(text: &str) -> String {
+    plain(&text.replace(['\n', '\t'], " "))
+}
+
 /// The first `cells` columns of a text on one line, padded to exactly that width. 한글 takes two columns a letter.
 pub(crate) fn cell(text: &str, cells: usize) -> String {
     use unicode_width::UnicodeWidthChar;
-    let text = plain(text).replace(['\n', '\t'], " ");
+    let text = row(text);
     let width = |c: char| c.width().unwrap_or(0);
     let whole: usize = text.chars().map(width).sum();
     let room = if whole > cells { cells.saturating_sub(1) } else { cells };

@@ -63,6 +63,56 @@ fn sessions_and_context_show_text_only() {
     }
 }
 
+/// Ids, roles, types and folders of other programs' sessions are their words, too.
+#[test]
+fn what_other_programs_wrote_is_shown_as_text_in_its_own_row() {
+    let home = Home::new();
+    let mut bytes = json!({"type": "session", "version": 3, "id": "0197a0c2", "timestamp": "2026-06-05T07:18:54.123Z",
+        "cwd": format!("/p\n0197ffff  forged row {EVIL}")})
+    .to_string();
+    let mut parent = serde_json::Value::Null;
+    for (id, message) in [
+        (format!("a\n── forged {EVIL}"), json!({"role": "user", "content": EVIL, "timestamp": 1})),
+        (format!("b{EVIL}"), json!({"role": format!("x\n── forged {EVIL}"), "content": EVIL, "timestamp": 1})),
+        (
+            format!("c{EVIL}"),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "id": EVIL, "name": format!("n{EVIL}"), "arguments": {EVIL: EVIL}}],
+            "api": "x", "provider": "x", "model": "x", "stopReason": "error", "errorMessage": EVIL, "timestamp": 2, "usage": {"input": 1, "output": 1, "cacheRead": 0,
+            "cacheWrite": 0, "totalTokens": 2, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}}),
+        ),
+    ] {
+        let line = json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-06-05T07:19:00.000Z", "message": message});
+        bytes += &format!("\n{line}");
+        parent = id.into();
+    }
+    let custom = json!({"type": "custom_message", "id": "0000000d", "parentId": parent, "timestamp": "2026-06-05T07:19:00.000Z",
+        "customType": format!("t\n── forged {EVIL}"), "content": EVIL, "display": true});
+    bytes += &format!("\n{custom}\n");
+    let again = format!(
+        "{}\n",
+        json!({"type": "message", "id": EVIL, "parentId": format!("없음{EVIL}"), "timestamp": "2026-06-05T07:19:00.000Z", "message": {}})
+    );
+    plant(&home, "--p--", "s\nforged.jsonl", bytes.clone() + &again);
+    plant(&home, "--p--", "whole.jsonl", bytes.replace("0197a0c2", "0197a0c3"));
+    for args in [
+        &["sessions", "list"][..],
+        &["sessions", "show", "0197a0c3"],
+        &["context", "show", "0197a0c3"],
+        &["sessions", "show", "0197a0c2"],
+        &["sessions", "verify", "--all"],
+    ] {
+        let out = look(&home, args).output();
+        harmless(&out);
+        let said = out.out();
+        let forged: Vec<&str> = said
+            .lines()
+            .filter(|l| ["── forged", "forged", "0197ffff"].iter().any(|begin| l.starts_with(begin)))
+            .collect();
+        assert!(forged.is_empty(), "{args:?}: {forged:?} in {out}");
+    }
+    assert!(look(&home, &["context", "show", "0197a0c3"]).output().ok().out().contains("── a ── forged"));
+}
+
 #[test]
 fn errors_show_text_only() {
     let home = Home::new();
