@@ -53,7 +53,7 @@ fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode,
         out::line(&out::plain(&text(&item.message)));
     }
     for note in notes {
-        eprintln!("gjc: {}", out::row(&note.sentence));
+        out::talk(&format!("gjc: {}", out::row(&note.sentence)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,5 @@
-//! Standard output. Data only; a reader that has gone away is silence, not an error.
+//! Standard output: data only. Standard error: talk. A reader of either that has gone away is silence, not an error: the
+//! session goes on and is stored.
 
 use std::io::Write;
 
@@ -12,6 +13,12 @@ pub(crate) fn line(text: &str) {
 pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Writes a sentence to standard error, as plain text. (`eprintln!` would panic when nobody reads.)
+pub(crate) fn talk(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(plain(text).as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
 /// Text without characters that a terminal would obey; line feeds and tabs stay.

@@ -28,7 +28,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let code = runtime.block_on(async {
         let Composed { session, config, resumed, notices } = compose(env, args).await?;
         for notice in notices {
-            eprintln!("gjc: {}", out::plain(&notice));
+            out::talk(&format!("gjc: {notice}"));
         }
         let (handle, actor) = gjc_agent::start(session, config, resumed);
         let mut events = handle.subscribe();

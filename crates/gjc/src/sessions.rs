@@ -108,7 +108,7 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
         return Ok(print_json(&ListJson { sessions: infos.into_iter().map(InfoJson::from).collect(), unreadable }));
     }
     if infos.is_empty() && unreadable.is_empty() {
-        eprintln!("There are no sessions yet. Begin one with: gjc -p \"your question\"");
+        out::talk("There are no sessions yet. Begin one with: gjc -p \"your question\"");
     }
     for info in infos {
         let when = info.modified.to_string();
@@ -124,7 +124,7 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
         out::line(line.trim_end());
     }
     for file in unreadable {
-        eprintln!("gjc: {}", out::row(&file.why.to_string()));
+        out::talk(&format!("gjc: {}", out::row(&file.why.to_string())));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -200,10 +200,10 @@ fn show(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         out::line(&out::plain(&text(&item.message)));
     }
     for note in notes {
-        eprintln!("gjc: {}", out::row(&note.sentence));
+        out::talk(&format!("gjc: {}", out::row(&note.sentence)));
     }
     for damage in &loaded.damage {
-        eprintln!("gjc: {}", out::row(&damage.to_string()));
+        out::talk(&format!("gjc: {}", out::row(&damage.to_string())));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -97,6 +97,20 @@ fn a_reader_that_has_gone_away_is_silence() {
         assert_eq!(out.out(), "exit 0\n", "{command}: {out}");
     }
     assert_eq!(stub.left(), 0);
+    // So is stderr.
+    for (command, code) in [
+        ("sessions show none", 1),
+        ("--mode xml", 2),
+        ("sessions list", 0),
+        ("-p x --provider-url http://127.0.0.1:9 --model y", 2),
+    ] {
+        let script = format!(
+            "exec 3>&1; mkfifo p; true <p & {{ wait $!; {gjc} {command} </dev/null ; }} 2>p; echo \"exit $?\" >&3; rm p"
+        );
+        let agent = home.tmp().join("empty");
+        let out = home.run("bash").args(["-c", &script]).env("GJC_CODING_AGENT_DIR", agent).output();
+        assert_eq!(out.out(), format!("exit {code}\n"), "{command}: {out}");
+    }
     // A closed stdout too.
     for command in ["sessions list", "--version"] {
         let out = home.run("bash").args(["-c", &format!("{gjc} {command} >&-; echo $? >&2")]).output();
