@@ -72,10 +72,7 @@ impl<F: Fs> Writer<F> {
     pub(crate) fn stage(&self, path: &Path) -> io::Result<(Arc<F::File>, Stat)> {
         let fs = self.fs();
         let bucket = path.parent().ok_or_else(|| io::Error::other("a session file needs a folder"))?;
-        let mut new_dirs = make_dirs(&**fs, bucket)?;
-        if let Some(dir) = self.blobs().dir() {
-            new_dirs.extend(make_dirs(&**fs, dir)?);
-        }
+        self.shared().new_names_in(make_dirs(&**fs, bucket)?);
         if fs.stat(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists already", path.display())));
         }
@@ -93,7 +90,7 @@ impl<F: Fs> Writer<F> {
             return Err(io::Error::other("the new session file is locked by another process"));
         }
         let (file, stat) = (Arc::new(file), fs.stat(&temporary)?);
-        self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() }, new_dirs);
+        self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() });
         Ok((file, stat))
     }
 }
@@ -105,7 +102,7 @@ fn temporary_name(path: &Path) -> PathBuf {
 }
 
 /// Makes a folder and its parents; gives back the folders that hold new names, to be synced.
-fn make_dirs<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn make_dirs<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
     match fs.stat(dir) {
         Ok(stat) if stat.is_dir => return Ok(Vec::new()),
         Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", dir.display()))),

@@ -117,11 +117,15 @@ impl<F: Fs> Shared<F> {
     }
 
     /// A file under a temporary name.
-    pub(crate) fn staged(&self, file: Arc<F::File>, publish: Publish, new_dirs: Vec<PathBuf>) {
+    pub(crate) fn staged(&self, file: Arc<F::File>, publish: Publish) {
         let mut state = self.lock();
         state.file = Some(file);
-        state.dirs.extend(new_dirs);
         state.publish = Some(publish);
+    }
+
+    /// Folders that hold new names, to be synced with the next commit.
+    pub(crate) fn new_names_in(&self, dirs: Vec<PathBuf>) {
+        self.lock().dirs.extend(dirs);
     }
 
     /// What stands under the name that the file has at this moment: a temporary one until it is published.

@@ -3,6 +3,7 @@
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
 use crate::fs::{Fs, FsFile, Stat};
+use crate::open::make_dirs;
 use crate::reader::{parse_body, read_body};
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_all;
@@ -255,6 +256,10 @@ impl<F: Fs> Writer<F> {
         let Place::Disk { path, file, stat } = &mut self.place else { return Ok(()) };
         gjc_fp::fp!("log.append.before", io)?;
         let mut synced_later: Vec<Unsynced<F>> = Vec::new();
+        if let Some(dir) = self.env.blobs.dir().filter(|_| !self.unstored.is_empty()) {
+            // A session of another program, or one that was brought here from elsewhere, comes without it.
+            self.shared.new_names_in(make_dirs(&*self.env.fs, dir)?);
+        }
         for name in &self.unstored {
             synced_later.extend(self.env.blobs.store(name)?);
         }

@@ -41,7 +41,9 @@ pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, F
     };
     let tools = gjc_tools::builtin(&env.vars);
     let tools = match &args.tools {
-        Some(names) => tools.only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?,
+        Some(names) => tools
+            .only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())
+            .map_err(Failure::misuse)?,
         None => tools,
     };
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
@@ -110,14 +112,21 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
     let mut notices = Vec::new();
     match repaired {
         Repaired::Nothing => {}
-        Repaired::Completed => notices.push("the last entry was whole but had no end; it got one".into()),
-        Repaired::Cut { bytes, saved } => notices
-            .push(format!("the last line was cut in the middle; its {bytes} bytes were moved to {}", saved.display())),
+        Repaired::Completed => {
+            notices.push("the session's last line was whole but had no line feed; it got one".into());
+        }
+        Repaired::Cut { bytes, saved } => notices.push(format!(
+            "the session ended in an unfinished line; its {bytes} bytes were moved to {}",
+            saved.display()
+        )),
     }
     if !loaded.damage.is_empty() {
         notices.push(format!(
-            "{} of the session's lines are damaged; everything else is there (gjc sessions verify {})",
-            loaded.damage.len(),
+            "the session is damaged in {}; everything else is there (gjc sessions verify {})",
+            match loaded.damage.len() {
+                1 => "one place".into(),
+                places => format!("{places} places"),
+            },
             loaded.value.header().id
         ));
     }

@@ -49,11 +49,11 @@ fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode,
         }));
     }
     for item in &selected {
-        out::line(&format!("── {} {}", item.id, role(&item.message)));
+        out::line(&out::row(&format!("── {} {}", item.id, role(&item.message))));
         out::line(&out::plain(&text(&item.message)));
     }
     for note in notes {
-        eprintln!("gjc: {}", out::plain(&note.sentence));
+        out::talk(&format!("gjc: {}", out::row(&note.sentence)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,6 +23,11 @@ impl Failure {
         Self { code: 2, ..Self::new(sentence) }
     }
 
+    /// A refusal of what was typed: exit code 2.
+    pub(crate) fn misuse(refusal: gjc_protocol::Refusal) -> Self {
+        Self { hint: refusal.hint, ..Self::usage(refusal.sentence) }
+    }
+
     /// Adds the way out.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

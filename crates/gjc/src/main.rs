@@ -2,12 +2,7 @@
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`]; [`sessions`] and [`context`] only look at files; [`demo`] is the tour.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "this crate is the edge: it prints, reads the environment and makes the clock"
-)]
+#![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
 mod compose;
@@ -30,20 +25,25 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout and end with 0, misuse to stderr with 2.
-            let _ = error.print();
+            // Help and version go to stdout and end with 0, misuse to stderr with 2. What was mistyped is repeated in the
+            // error, and may hold anything.
+            if error.use_stderr() {
+                out::talk(error.render().to_string().trim_end());
+            } else {
+                let _ = error.print();
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
     #[cfg(feature = "failpoints")]
     if let Err(wrong) = world::set_failpoints() {
-        eprintln!("gjc: {wrong}");
+        out::talk(&format!("gjc: {wrong}"));
         return ExitCode::from(2);
     }
     match run(cli) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("gjc: {failure}");
+            out::talk(&format!("gjc: {failure}"));
             ExitCode::from(failure.code())
         }
     }

@@ -1,4 +1,5 @@
-//! Standard output. Data only; a reader that has gone away is silence, not an error.
+//! Standard output: data only. Standard error: talk. A reader of either that has gone away is silence, not an error: the
+//! session goes on and is stored.
 
 use std::io::Write;
 
@@ -14,6 +15,12 @@ pub(crate) fn bytes(bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
+/// Writes a sentence to standard error, as plain text. (`eprintln!` would panic when nobody reads.)
+pub(crate) fn talk(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(plain(text).as_bytes()).and_then(|()| err.write_all(b"\n"));
+}
+
 /// Text without characters that a terminal would obey; line feeds and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
@@ -22,10 +29,15 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// Text of others as a part of one row: plain, and unable to begin a row of its own.
+pub(crate) fn row(text: &str) -> String {
+    plain(&text.replace(['\n', '\t'], " "))
+}
+
 /// The first `cells` columns of a text on one line, padded to exactly that width. 한글 takes two columns a letter.
 pub(crate) fn cell(text: &str, cells: usize) -> String {
     use unicode_width::UnicodeWidthChar;
-    let text = plain(text).replace(['\n', '\t'], " ");
+    let text = row(text);
     let width = |c: char| c.width().unwrap_or(0);
     let whole: usize = text.chars().map(width).sum();
     let room = if whole > cells { cells.saturating_sub(1) } else { cells };

@@ -15,7 +15,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         let Composed { session, config, resumed, notices } = compose(env, args).await?;
         for notice in notices {
-            eprintln!("gjc: {}", out::plain(&notice));
+            out::talk(&format!("gjc: {notice}"));
         }
         let (handle, actor) = gjc_agent::start(session, config, resumed);
         let mut events = handle.subscribe();
@@ -68,12 +68,14 @@ impl Printed {
                 let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
                 self.text = texts.join("\n");
             }
+            // What was said before the tools ran is not the answer, should the model never come to give one.
+            EventBody::MessageStarted => self.text.clear(),
             EventBody::Storage(Health::Failing { why }) => self.unstored = Some(why),
             EventBody::Storage(Health::Ok) => self.unstored = None,
             EventBody::Retry { attempt, delay_ms, why } => {
-                eprintln!("gjc: {} (attempt {attempt} in {:.1} s)", out::plain(&why), delay_ms as f64 / 1000.0);
+                out::talk(&format!("gjc: {why} (attempt {attempt} in {:.1} s)", delay_ms as f64 / 1000.0));
             }
-            EventBody::Notice { text } => eprintln!("gjc: {}", out::plain(&text)),
+            EventBody::Notice { text } => out::talk(&format!("gjc: {text}")),
             EventBody::Error { sentence, hint, .. } => {
                 let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 self.failure = Some(format!("{sentence}{hint}"));
@@ -91,12 +93,12 @@ impl Printed {
 
     fn end(self) -> ExitCode {
         if let Some(failure) = &self.failure {
-            eprintln!("gjc: {}", out::plain(failure));
+            out::talk(&format!("gjc: {failure}"));
         }
         if let Some(why) = &self.unstored {
-            eprintln!("gjc: the session could not be stored: {}", out::plain(why));
-            eprintln!(
-                "hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR"
+            out::talk(&format!("gjc: the session could not be stored: {why}"));
+            out::talk(
+                "hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR",
             );
         }
         match self.end {

@@ -11,18 +11,24 @@ use gjc_entry::Env;
 use gjc_protocol::{Cmd, Command, EventBody, Outcome, Refusal, Reply};
 use std::io::BufRead;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
+
+/// A line in.
+const EXAMPLE: &str = r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#;
 
 /// Serves until the input ends or the session is closed.
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     if !args.prompt.is_empty() {
-        return Err(Failure::usage("--mode rpc takes its prompts as commands").hint("see docs/rpc.md"));
+        return Err(Failure::usage("--mode rpc takes its prompts as commands")
+            .hint(format!("write them to standard input, one a line: {EXAMPLE}")));
     }
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
         let Composed { session, config, resumed, notices } = compose(env, args).await?;
         for notice in notices {
-            eprintln!("gjc: {}", out::plain(&notice));
+            out::talk(&format!("gjc: {notice}"));
         }
         let (handle, actor) = gjc_agent::start(session, config, resumed);
         let mut events = handle.subscribe();
@@ -50,10 +56,13 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 handle.call(Command::Finish).await;
             }
         });
+        // Set before the session is asked to close: its last event may be here before that call has returned.
+        let stopped = Arc::new(AtomicBool::new(false));
         let interrupt = tokio::spawn({
-            let handle = handle.clone();
+            let (handle, stopped) = (handle.clone(), Arc::clone(&stopped));
             async move {
                 print::interrupted().await;
+                stopped.store(true, Ordering::SeqCst);
                 handle.call(Command::Close).await
             }
         });
@@ -67,9 +76,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 },
             }
         }
-        let interrupted = interrupt.is_finished();
+        let interrupted = stopped.load(Ordering::SeqCst);
         interrupt.abort();
         if interrupted {
+            // It may be waiting for a line that never comes.
             replies.abort();
         }
         // Every command has its reply before the last event.
@@ -104,7 +114,7 @@ fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
 
 fn unreadable(error: &serde_json::Error) -> Refusal {
     Refusal::new("unreadable", format!("the line is no command: {error}"))
-        .hint(r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#)
+        .hint(format!("a command looks like this: {EXAMPLE}"))
 }
 
 /// The id of a line that is no command otherwise, so that its sender can tell which one it was.

@@ -108,7 +108,7 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
         return Ok(print_json(&ListJson { sessions: infos.into_iter().map(InfoJson::from).collect(), unreadable }));
     }
     if infos.is_empty() && unreadable.is_empty() {
-        eprintln!("There are no sessions yet. Begin one with: gjc -p \"your question\"");
+        out::talk("There are no sessions yet. Begin one with: gjc -p \"your question\"");
     }
     for info in infos {
         let when = info.modified.to_string();
@@ -119,12 +119,12 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
             when.get(..16).unwrap_or(&when).replace('T', " "),
             info.messages,
             out::cell(info.name(), 48),
-            out::plain(&info.cwd)
+            out::row(&info.cwd)
         );
         out::line(line.trim_end());
     }
     for file in unreadable {
-        eprintln!("gjc: {}", out::plain(&file.why.to_string()));
+        out::talk(&format!("gjc: {}", out::row(&file.why.to_string())));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -196,14 +196,14 @@ fn show(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         }));
     }
     for item in &selected {
-        out::line(&format!("── {} {}", item.id, role(&item.message)));
+        out::line(&out::row(&format!("── {} {}", item.id, role(&item.message))));
         out::line(&out::plain(&text(&item.message)));
     }
     for note in notes {
-        eprintln!("gjc: {}", out::plain(&note.sentence));
+        out::talk(&format!("gjc: {}", out::row(&note.sentence)));
     }
     for damage in &loaded.damage {
-        eprintln!("gjc: {}", out::plain(&damage.to_string()));
+        out::talk(&format!("gjc: {}", out::row(&damage.to_string())));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -278,18 +278,19 @@ fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         return Ok(code);
     }
     for file in files {
-        let path = out::plain(&file.path);
+        let path = out::row(&file.path);
         if let Some(why) = file.unreadable {
-            out::line(&format!("{path}: {}", out::plain(&why)));
+            // The sentence names the file.
+            out::line(&out::row(&why));
             continue;
         }
         let state = if file.damage.is_empty() && !file.unfinished { "sound" } else { "damaged" };
         out::line(&format!("{path}: {} entries, {state}", file.entries));
         if file.unfinished {
-            out::line("  the last line has no end; the next writer mends it");
+            out::line("  the last line is unfinished: a writer is at work, or was cut off; the next one mends it");
         }
         for damage in file.damage {
-            out::line(&format!("  {}", out::plain(&damage.what)));
+            out::line(&format!("  {}", out::row(&damage.what)));
         }
     }
     Ok(code)

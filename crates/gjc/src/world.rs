@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-struct SystemClock;
+struct SystemClock {
+    /// What is added to the time of day.
+    ahead: i64,
+}
 
 impl Clock for SystemClock {
     fn wall(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add(self.ahead))
     }
 
     fn mono(&self) -> Instant {
@@ -59,7 +62,17 @@ pub(crate) fn env() -> Result<Env, Failure> {
     };
     let temp = vars.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     let dirs = Dirs { home: home.unwrap_or_else(|| agent.clone()), agent, temp };
-    Ok(Env { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds), dirs, vars })
+    Ok(Env { clock: Arc::new(SystemClock { ahead: ahead() }), ids: Arc::new(RandomIds), dirs, vars })
+}
+
+/// Milliseconds that tests put the time of day ahead (or back) by with `GJC_TEST_WALL_MS`, so that one of them can see the
+/// day change. Only in builds with failpoints: in others nothing can move the clock.
+fn ahead() -> i64 {
+    #[cfg(feature = "failpoints")]
+    if let Some(ahead) = std::env::var("GJC_TEST_WALL_MS").ok().and_then(|text| text.parse().ok()) {
+        return ahead;
+    }
+    0
 }
 
 /// Sets the plan of failpoints from `GJC_FP`.

@@ -1,0 +1,24 @@
+//! The real binary, as a person or a program runs it: through its arguments, pipes, signals and files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test fails by panicking, starts programs and reads the environment"
+)]
+
+mod damage;
+mod demo;
+mod endings;
+mod escapes;
+mod failing_storage;
+mod help;
+mod json;
+mod kit;
+mod locks;
+mod print;
+mod providers;
+mod rebuilt;
+mod rpc;
+mod sessions;
