@@ -118,9 +118,9 @@ impl Scanned {
         }
     }
 
-    /// A damaged line may hold whole records behind a cut one: each later record start is tried again.
+    /// A damaged line may hold a whole record behind a cut one, or before a hole: each record start is tried again.
     fn glued(&mut self, line: &[u8], off: u64, kind: DamageKind) {
-        let mut from = 1;
+        let mut from = 0;
         while let Some(found) = line.get(from..).and_then(|rest| RECORD_START.find(rest)) {
             let start = from + found;
             let rest = line[start..].trim_ascii_end();
@@ -129,7 +129,9 @@ impl Scanned {
             if let Ok(frame) = frame(rest)
                 && is_json(rest)
             {
-                self.damage.push(Damage { at: place(off, start), kind: DamageKind::Glued });
+                let (at, kind) =
+                    if start > 0 { (place(off, start), DamageKind::Glued) } else { (place(off, line.len()), kind) };
+                self.damage.push(Damage { at, kind });
                 return self.node(frame, off + start as u64, rest.len());
             }
             from = start + 1;

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something that happened. Numbers rise by one for each event of a session; a merged event bears the last number of
-/// those that went into it.
+/// Something that happened. Numbers rise by one for each event of a session, from 1. A face's first event (`session`) bears
+/// the number of the last event before it, 0 at the start; a merged event the last number of those that went into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its number, from 1.
+    /// Its number.
     pub seq: u64,
     /// What happened.
     #[serde(flatten)]

@@ -24,6 +24,9 @@ pub enum NotResolved {
     /// There is no such file.
     #[error("File not found: {}", .0.display())]
     NoFile(PathBuf),
+    /// It is a folder.
+    #[error("{} is a folder, not a session file", .0.display())]
+    Folder(PathBuf),
     /// The sessions cannot be listed.
     #[error("the sessions folder cannot be read: {0}")]
     Io(#[from] io::Error),
@@ -44,8 +47,9 @@ pub fn resolve<F: Fs>(fs: &F, sessions: &Path, cwd: &Path, word: &str) -> Result
     if is_path_like(word) {
         let path = cwd.join(word);
         return match fs.stat(&path) {
-            Ok(stat) if !stat.is_dir => Ok(path),
-            _ => Err(NotResolved::NoFile(path)),
+            Ok(stat) if stat.is_dir => Err(NotResolved::Folder(path)),
+            Ok(_) => Ok(path),
+            Err(_) => Err(NotResolved::NoFile(path)),
         };
     }
     let (infos, _) = sweep_all(fs, sessions)?;

@@ -117,4 +117,5 @@ fn a_path_is_that_file_and_nothing_else() {
     assert_eq!(dir.find("/", word).unwrap(), path);
     assert!(matches!(dir.find("/", "nothing.jsonl"), Err(NotResolved::NoFile(_))));
     assert!(matches!(dir.find("/", "./0197"), Err(NotResolved::NoFile(_))));
+    assert!(matches!(dir.find("/", "/"), Err(NotResolved::Folder(_))));
 }

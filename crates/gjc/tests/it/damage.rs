@@ -34,8 +34,8 @@ fn cases() -> Vec<Case> {
         case("a line of NULs", &[&[0; 5000][..], b"\n"].concat(), 4, &[0]),
         case("a line that is no JSON", b"}{ not json\n", 4, &[0]),
         case("a cut record and a whole one on one line (K01)", &glued, 5, &[0]),
-        // The record before the NULs is not taken in; its bytes stay, and the session is listed.
-        case("NULs behind a whole record (K03)", &nuls, 4, &[0]),
+        // The record before the NULs is taken in; the place is named.
+        case("NULs behind a whole record (K03)", &nuls, 5, &[0]),
         case("a record cut, and then whole (K04)", &twice, 5, &[0]),
         case("a record repeated", said("0000000b", "0000000a", "첫 대답").as_bytes(), 4, &[0]),
         case(
