@@ -184,7 +184,17 @@ impl<F: Fs> Actor<F> {
         let mut kinds: Vec<(u16, BlockKind)> = Vec::new();
         let mut stream = self.config.provider.stream(rendered, self.cancel.clone());
         let mut error = None;
-        while let Some(event) = self.attend(stream.next()).await {
+        let cancel = self.cancel.clone();
+        loop {
+            // An abort ends the stream here, whatever the adapter makes of it.
+            let next = async {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => None,
+                    event = stream.next() => event,
+                }
+            };
+            let Some(event) = self.attend(next).await else { break };
             let event = match event {
                 Ok(event) => event,
                 Err(failure) => {

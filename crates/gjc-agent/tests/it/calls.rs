@@ -1,10 +1,10 @@
 //! The calls of an answer: each has exactly one result, whatever becomes of it.
 
 use crate::world::*;
-use gjc_llm::{BlockKind, StreamEvent};
-use gjc_protocol::{Command, EventBody, Health, TurnEnd};
 use gjc_entry::StopReason;
+use gjc_llm::{BlockKind, StreamEvent};
 use gjc_log::fs::sim::Fault;
+use gjc_protocol::{Command, EventBody, Health, TurnEnd};
 use gjc_tools::{Effects, Run};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ async fn parallel_calls_overlap_are_admitted_as_they_finish_and_sent_in_the_orde
         assert_eq!(world.face.message("toolResult").await, text);
     }
     let ask = world.ask().await;
-    let results: Vec<(String, bool)> = ask.results().into_iter().map(|(id, text)| (id, text.contains("하나"))).collect();
+    let results: Vec<(String, bool)> =
+        ask.results().into_iter().map(|(id, text)| (id, text.contains("하나"))).collect();
     assert_eq!(results, [("a".into(), true), ("b".into(), false), ("c".into(), false)]);
     ask.say("네");
     world.turn_end().await;
@@ -140,10 +141,7 @@ async fn an_abort_while_the_record_of_an_act_is_made_durable_keeps_the_act_from_
     let mut world = setup.start(bench.create(), false);
     let ask = world.say("보내").await;
     ask.send(StreamEvent::Start { response_id: None });
-    ask.send(StreamEvent::BlockStart {
-        index: 0,
-        kind: BlockKind::ToolCall { id: "a".into(), name: "out".into() },
-    });
+    ask.send(StreamEvent::BlockStart { index: 0, kind: BlockKind::ToolCall { id: "a".into(), name: "out".into() } });
     world.snapshot().await;
     // The abort stands in the mailbox when the actor begins to wait for the sync.
     ask.send(StreamEvent::Stop(StopReason::ToolUse));

@@ -138,7 +138,10 @@ async fn every_command_is_answered_exactly_once_whatever_runs() {
         }
         assert_eq!(answered, 8 * 60, "seed {seed}");
         let outcome = soon("the end", world.handle.call(Command::Close)).await;
-        assert!(matches!(&outcome, Outcome::Done { .. }) || matches!(&outcome, Outcome::Refused(why) if why.code == "closed"));
+        assert!(
+            matches!(&outcome, Outcome::Done { .. })
+                || matches!(&outcome, Outcome::Refused(why) if why.code == "closed")
+        );
         while world.face.next().await.is_some() {}
         let (turns, ends) = (
             world.face.names().iter().filter(|name| *name == "turn_started").count(),
