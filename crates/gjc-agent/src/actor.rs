@@ -333,7 +333,10 @@ impl<F: Fs> Actor<F> {
 
     /// Tells faces when storage begins or ceases to fail.
     pub(crate) fn tell_storage(&mut self) {
-        let now = match &self.storage.borrow_and_update().health {
+        let storage = self.storage.borrow_and_update().clone();
+        let now = match storage.health {
+            // After a failure all is well again once nothing can be lost any more, not when the next write succeeds.
+            Health::Ok if self.told != Told::Ok && storage.durable < storage.written => return,
             Health::Ok => Told::Ok,
             Health::Failing(why) => Told::Failing { why: why.to_string() },
         };

@@ -13,6 +13,7 @@ async fn a_face_that_reads_misses_nothing_whatever_others_do_and_memory_is_bound
     slow.next().await;
     let ask = world.say("길게").await;
     ask.begin("시작");
+    world.face.until(|body| matches!(body, EventBody::TextDelta { .. })).await;
     let piece = "가".repeat(4000);
     let (mut read, mut most) = (String::new(), (0, 0));
     for n in 0..1500 {
@@ -26,7 +27,7 @@ async fn a_face_that_reads_misses_nothing_whatever_others_do_and_memory_is_bound
             slow.next().await;
         }
     }
-    ask.say("");
+    ask.finish();
     world.turn_end().await;
     let seqs: Vec<u64> = world.face.events.iter().map(|event| event.seq).collect();
     assert!(seqs.windows(2).all(|two| two[1] == two[0] + 1), "the first face misses a number");
@@ -65,7 +66,7 @@ async fn a_snapshot_while_the_answer_streams_holds_what_has_come_of_it() {
     ask.send(StreamEvent::Delta { index: 0, text: " 나머지".into() });
     late.until(|body| matches!(body, EventBody::TextDelta { .. })).await;
     assert_eq!(late.events.last().unwrap().seq, snapshot.seq + 1);
-    ask.say("");
+    ask.finish();
     world.turn_end().await;
     let ask = world.ask().await;
     ask.say("네");

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use gjc_entry::{Label, Level, Origin, Source};
-use gjc_flow::{Redeem, Stale, digest};
+use gjc_flow::{Stale, digest};
 use gjc_log::fs::sim::SimFs;
 use gjc_protocol::{Command, EventBody, PromptMode, TurnEnd};
 use gjc_tools::Run;

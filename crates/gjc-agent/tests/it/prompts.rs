@@ -57,6 +57,7 @@ async fn the_newest_queued_prompt_can_be_taken_back() {
 #[tokio::test]
 async fn a_prompt_that_says_nothing_or_comes_from_no_person_is_refused_and_changes_nothing() {
     let (_bench, mut world) = usual();
+    let mut open = None;
     for busy in [false, true] {
         for empty in [vec![], vec![PromptPart { text: " \n".into(), origin: Origin::Typed }]] {
             let command = Command::Prompt { parts: empty, mode: PromptMode::Steer };
@@ -68,9 +69,11 @@ async fn a_prompt_that_says_nothing_or_comes_from_no_person_is_refused_and_chang
         assert_eq!(world.snapshot().await.messages.len(), usize::from(busy));
         assert!(world.snapshot().await.queue.is_empty());
         if !busy {
-            world.say("하나").await.begin("바쁨");
+            open = Some(world.say("하나").await);
         }
     }
+    open.unwrap().say("네");
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
 }
 
 /// Eight tasks send commands of every kind, while the model and the tools answer whenever they are asked.

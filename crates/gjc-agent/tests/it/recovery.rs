@@ -5,17 +5,18 @@ use gjc_entry::{Label, Level};
 use gjc_log::fs::sim::SimFs;
 use gjc_protocol::{Command, EventBody, StepName};
 use gjc_tools::Run;
-use testkit::log::{Bench, add, sync};
+use testkit::log::{Bench, add};
 use testkit::session::{calls, result, user};
 
 /// A machine with a session that was cut when `x` was answered and `y`, `z` were not.
-fn cut() -> Bench<SimFs> {
+async fn cut() -> Bench<SimFs> {
     let bench = sim();
     let mut writer = bench.create();
     add(&mut writer, user("일"));
     add(&mut writer, calls("음", &[("x", "t", "{}"), ("y", "t", "{}"), ("z", "gone", "{}")]));
     add(&mut writer, result("x", "t", "하나"));
-    drop(writer);
+    let lsn = writer.want_durable();
+    gjc_log::durable(&mut writer.storage(), lsn).await.unwrap();
     bench
 }
 
@@ -35,7 +36,7 @@ async fn an_unanswered_call_is_answered_with_what_its_tool_knows() {
         (Recovers::Unknown, "interrupted: outcome unknown", false),
         (Recovers::Panics, "interrupted: outcome unknown", false),
     ] {
-        let bench = cut();
+        let bench = cut().await;
         let mut world = open(&bench, Level::Restricted, recovers);
         let ask = world.say("계속").await;
         let results = ask.results();
@@ -59,7 +60,7 @@ async fn an_unanswered_call_is_answered_with_what_its_tool_knows() {
 
 #[tokio::test]
 async fn a_recovered_output_above_the_clearance_stays_outside_and_the_session_goes_on() {
-    let bench = cut();
+    let bench = cut().await;
     let mut world = open(&bench, Level::Public, Recovers::Done("연봉", level(Level::Confidential)));
     let ask = world.say("계속").await;
     assert!(ask.results()[1].1.contains("may know no more than PUBLIC"), "{:?}", ask.results());
@@ -73,7 +74,7 @@ async fn a_recovered_output_above_the_clearance_stays_outside_and_the_session_go
 #[tokio::test]
 async fn commands_are_answered_while_a_tool_is_asked_what_became_of_its_call() {
     for end in [Command::Abort, Command::Close] {
-        let bench = cut();
+        let bench = cut().await;
         let mut world = open(&bench, Level::Restricted, Recovers::Never);
         assert_eq!(world.snapshot().await.step, StepName::Running);
         world.accepted(typed("기다림")).await;
@@ -99,21 +100,12 @@ async fn a_call_of_an_aborted_answer_is_not_asked_about() {
         index: 0,
         kind: gjc_llm::BlockKind::ToolCall { id: "c".into(), name: "t".into() },
     });
-    world.snapshot().await;
+    ask.send(gjc_llm::StreamEvent::Delta { index: 0, text: "{".into() });
+    world.face.until(|body| matches!(body, EventBody::CallDelta { .. })).await;
     world.accepted(Command::Abort).await;
     world.turn_end().await;
     world.close().await;
-    if !bench.fs.read(bench.path()).is_ok_and(|bytes| !bytes.is_empty()) {
-        return;
-    }
     let mut world = open(&bench, Level::Restricted, Recovers::Never);
     world.say("계속").await.say("네");
     world.turn_end().await;
-    sync(&mut bench_free(&bench, world).await).unwrap();
-}
-
-/// Closes the session and opens the file again.
-async fn bench_free(bench: &Bench<SimFs>, world: World) -> gjc_log::Writer<SimFs> {
-    world.close().await;
-    bench.open().unwrap().0.value
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits for something that must come.
-pub async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(LIMIT, work).await {
         Ok(done) => done,
         Err(_) => panic!("never came: {what}"),
@@ -37,38 +37,43 @@ pub async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 /// One request that the model got, and the test's end of its answer. Dropping it ends the stream.
-pub struct Ask {
-    pub body: Vec<u8>,
-    pub cancel: CancellationToken,
+pub(crate) struct Ask {
+    pub(crate) body: Vec<u8>,
+    pub(crate) cancel: CancellationToken,
     answer: mpsc::UnboundedSender<Result<StreamEvent, ProviderError>>,
 }
 
 impl Ask {
-    pub fn send(&self, event: StreamEvent) {
+    pub(crate) fn send(&self, event: StreamEvent) {
         let _ = self.answer.send(Ok(event));
     }
 
-    pub fn fail(self, error: ProviderError) {
+    pub(crate) fn fail(self, error: ProviderError) {
         let _ = self.answer.send(Err(error));
     }
 
     /// The beginning of an answer, left open.
-    pub fn begin(&self, text: &str) {
+    pub(crate) fn begin(&self, text: &str) {
         self.send(StreamEvent::Start { response_id: None });
         self.send(StreamEvent::BlockStart { index: 0, kind: BlockKind::Text });
         self.send(StreamEvent::Delta { index: 0, text: text.into() });
     }
 
     /// A whole answer without calls.
-    pub fn say(self, text: &str) {
+    pub(crate) fn say(self, text: &str) {
         self.begin(text);
+        self.finish();
+    }
+
+    /// The end of an answer that was begun.
+    pub(crate) fn finish(self) {
         self.send(StreamEvent::BlockEnd { index: 0, signature: None });
         self.send(StreamEvent::Usage(Usage { input: 3, output: 2, total_tokens: 5, ..Usage::default() }));
         self.send(StreamEvent::Stop(StopReason::Stop));
     }
 
     /// A whole answer of calls: id, tool, arguments.
-    pub fn call(self, calls: &[(&str, &str, &str)]) {
+    pub(crate) fn call(self, calls: &[(&str, &str, &str)]) {
         self.send(StreamEvent::Start { response_id: None });
         for (index, (id, name, arguments)) in (0..).zip(calls) {
             let kind = BlockKind::ToolCall { id: (*id).into(), name: (*name).into() };
@@ -80,12 +85,12 @@ impl Ask {
     }
 
     /// The request as JSON.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The results of the newest message: call id, text.
-    pub fn results(&self) -> Vec<(String, String)> {
+    pub(crate) fn results(&self) -> Vec<(String, String)> {
         let json = self.json();
         let messages = json["messages"].as_array().unwrap();
         let blocks = messages.last().unwrap()["content"].as_array().unwrap();
@@ -102,7 +107,7 @@ impl Ask {
             .collect()
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 }
@@ -147,11 +152,11 @@ impl Provider for Model {
 }
 
 /// A call that has begun, and the test's end of it.
-pub struct Started {
-    pub op: OpId,
-    pub tool: &'static str,
-    pub ctx: ToolCtx,
-    pub permits: Permits,
+pub(crate) struct Started {
+    pub(crate) op: OpId,
+    pub(crate) tool: &'static str,
+    pub(crate) ctx: ToolCtx,
+    pub(crate) permits: Permits,
     end: oneshot::Sender<Ending>,
 }
 
@@ -161,36 +166,36 @@ enum Ending {
 }
 
 impl Started {
-    pub fn output(self, output: ToolOutput) {
+    pub(crate) fn output(self, output: ToolOutput) {
         let _ = self.end.send(Ending::Output(output));
     }
 
-    pub fn done(self, text: &str) {
+    pub(crate) fn done(self, text: &str) {
         self.output(public(text));
     }
 
-    pub fn panic(self) {
+    pub(crate) fn panic(self) {
         let _ = self.end.send(Ending::Panic);
     }
 }
 
 /// A public output.
-pub fn public(text: &str) -> ToolOutput {
+pub(crate) fn public(text: &str) -> ToolOutput {
     labelled(text, Label::PUBLIC_TRUSTED)
 }
 
 /// An output with a label.
-pub fn labelled(text: &str, label: Label) -> ToolOutput {
+pub(crate) fn labelled(text: &str, label: Label) -> ToolOutput {
     Output::from(label).text(text).done()
 }
 
-pub fn level(level: Level) -> Label {
+pub(crate) fn level(level: Level) -> Label {
     Label { level, trusted: true }
 }
 
 /// A tool that waits for the test; cancelled, it answers `cancelled`.
 #[derive(Clone)]
-pub struct Gate {
+pub(crate) struct Gate {
     name: &'static str,
     effects: Effects,
     run: Run,
@@ -204,7 +209,7 @@ pub struct Gate {
 
 /// What a tool knows after a crash.
 #[derive(Clone, Copy, Debug)]
-pub enum Recovers {
+pub(crate) enum Recovers {
     Done(&'static str, Label),
     NotDone,
     Unknown,
@@ -213,32 +218,32 @@ pub enum Recovers {
 }
 
 impl Gate {
-    pub fn effects(mut self, effects: Effects) -> Self {
+    pub(crate) fn effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    pub fn reads(mut self, label: Label) -> Self {
+    pub(crate) fn reads(mut self, label: Label) -> Self {
         self.reads = Some(label);
         self
     }
 
-    pub fn writes(mut self, level: Level) -> Self {
+    pub(crate) fn writes(mut self, level: Level) -> Self {
         self.writes = Some(level);
         self
     }
 
-    pub fn refuses(mut self, why: &'static str) -> Self {
+    pub(crate) fn refuses(mut self, why: &'static str) -> Self {
         self.refuses = Some(why);
         self
     }
 
-    pub fn panics_in_plan(mut self) -> Self {
+    pub(crate) fn panics_in_plan(mut self) -> Self {
         self.panics_in_plan = true;
         self
     }
 
-    pub fn recovers(mut self, recovers: Recovers) -> Self {
+    pub(crate) fn recovers(mut self, recovers: Recovers) -> Self {
         self.recovers = recovers;
         self
     }
@@ -298,9 +303,9 @@ impl Tool for Gate {
 }
 
 /// What a session is started with.
-pub struct Setup {
-    pub config: Config,
-    pub clearance: Level,
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    pub(crate) clearance: Level,
     asks: mpsc::UnboundedReceiver<Ask>,
     started: mpsc::UnboundedReceiver<Started>,
     gate: mpsc::UnboundedSender<Started>,
@@ -308,7 +313,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new<F: Fs>(bench: &Bench<F>) -> Self {
+    pub(crate) fn new<F: Fs>(bench: &Bench<F>) -> Self {
         let (asks, asked) = mpsc::unbounded_channel();
         let (gate, started) = mpsc::unbounded_channel();
         let sent = Arc::default();
@@ -328,7 +333,7 @@ impl Setup {
         Self { config, clearance: Level::Restricted, asks: asked, started, gate, sent }
     }
 
-    pub fn tool(&self, name: &'static str, run: Run) -> Gate {
+    pub(crate) fn tool(&self, name: &'static str, run: Run) -> Gate {
         Gate {
             name,
             effects: Effects::None,
@@ -343,7 +348,7 @@ impl Setup {
     }
 
     /// `p` and `q` run beside others, `s` in order, `only` alone, `out` acts outside.
-    pub fn usual_tools(mut self) -> Self {
+    pub(crate) fn usual_tools(mut self) -> Self {
         let tools = vec![
             self.tool("p", Run::Parallel),
             self.tool("q", Run::Parallel),
@@ -355,11 +360,11 @@ impl Setup {
         self
     }
 
-    pub fn set(&mut self, tools: Vec<Gate>) {
+    pub(crate) fn set(&mut self, tools: Vec<Gate>) {
         self.config.tools = Tools::new(tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect());
     }
 
-    pub fn start<F: Fs>(self, writer: Writer<F>, resumed: bool) -> World {
+    pub(crate) fn start<F: Fs>(self, writer: Writer<F>, resumed: bool) -> World {
         let Self { config, clearance, asks, started, sent, .. } = self;
         let session = Session::new(writer, Runtime::new(), Arc::clone(&config.env.clock), clearance).unwrap();
         let (handle, actor) = start(session, config, resumed);
@@ -369,17 +374,17 @@ impl Setup {
 }
 
 /// A running session.
-pub struct World {
-    pub handle: SessionHandle,
-    pub face: Face,
-    pub asks: mpsc::UnboundedReceiver<Ask>,
-    pub started: mpsc::UnboundedReceiver<Started>,
-    pub sent: Arc<Mutex<Vec<Vec<u8>>>>,
-    pub actor: JoinHandle<()>,
+pub(crate) struct World {
+    pub(crate) handle: SessionHandle,
+    pub(crate) face: Face,
+    pub(crate) asks: mpsc::UnboundedReceiver<Ask>,
+    pub(crate) started: mpsc::UnboundedReceiver<Started>,
+    pub(crate) sent: Arc<Mutex<Vec<Vec<u8>>>>,
+    pub(crate) actor: JoinHandle<()>,
 }
 
 /// A machine of its own.
-pub fn sim() -> Bench<SimFs> {
+pub(crate) fn sim() -> Bench<SimFs> {
     let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
     bench.fs.mkdir(Path::new("/agent")).unwrap();
     bench.fs.settle();
@@ -387,68 +392,68 @@ pub fn sim() -> Bench<SimFs> {
 }
 
 /// A session on a simulated disk, with the usual tools.
-pub fn usual() -> (Bench<SimFs>, World) {
+pub(crate) fn usual() -> (Bench<SimFs>, World) {
     let bench = sim();
     let world = Setup::new(&bench).usual_tools().start(bench.create(), false);
     (bench, world)
 }
 
-pub fn typed(text: &str) -> Command {
+pub(crate) fn typed(text: &str) -> Command {
     said(text, PromptMode::Steer)
 }
 
-pub fn said(text: &str, mode: PromptMode) -> Command {
+pub(crate) fn said(text: &str, mode: PromptMode) -> Command {
     prompt(text, Origin::Typed, mode)
 }
 
-pub fn prompt(text: &str, origin: Origin, mode: PromptMode) -> Command {
+pub(crate) fn prompt(text: &str, origin: Origin, mode: PromptMode) -> Command {
     Command::Prompt { parts: vec![PromptPart { text: text.into(), origin }], mode }
 }
 
 impl World {
-    pub async fn ask(&mut self) -> Ask {
+    pub(crate) async fn ask(&mut self) -> Ask {
         soon("a request", self.asks.recv()).await.unwrap()
     }
 
-    pub async fn begun(&mut self) -> Started {
+    pub(crate) async fn begun(&mut self) -> Started {
         soon("a call", self.started.recv()).await.unwrap()
     }
 
-    pub async fn call(&self, command: Command) -> Outcome {
+    pub(crate) async fn call(&self, command: Command) -> Outcome {
         soon("an answer to a command", self.handle.call(command)).await
     }
 
-    pub async fn accepted(&self, command: Command) {
+    pub(crate) async fn accepted(&self, command: Command) {
         let outcome = self.call(command).await;
         assert!(matches!(outcome, Outcome::Accepted), "{outcome:?}");
     }
 
-    pub async fn refused(&self, command: Command) -> String {
+    pub(crate) async fn refused(&self, command: Command) -> String {
         match self.call(command).await {
             Outcome::Refused(refusal) => refusal.code,
             other => panic!("{other:?}"),
         }
     }
 
-    pub async fn done(&self, command: Command) -> Value {
+    pub(crate) async fn done(&self, command: Command) -> Value {
         match self.call(command).await {
             Outcome::Done { value } => value,
             other => panic!("{other:?}"),
         }
     }
 
-    pub async fn snapshot(&self) -> Snapshot {
+    pub(crate) async fn snapshot(&self) -> Snapshot {
         serde_json::from_value(self.done(Command::Snapshot).await).unwrap()
     }
 
     /// Says something and gives the request that comes of it.
-    pub async fn say(&mut self, text: &str) -> Ask {
+    pub(crate) async fn say(&mut self, text: &str) -> Ask {
         self.accepted(typed(text)).await;
         self.ask().await
     }
 
     /// Waits for the end of the turn.
-    pub async fn turn_end(&mut self) -> TurnEnd {
+    pub(crate) async fn turn_end(&mut self) -> TurnEnd {
         match self.face.until(|body| matches!(body, EventBody::TurnEnded { .. })).await {
             EventBody::TurnEnded { end } => end,
             _ => unreachable!(),
@@ -456,37 +461,37 @@ impl World {
     }
 
     /// Ends the session and waits until the actor is gone.
-    pub async fn close(mut self) -> Vec<Event> {
+    pub(crate) async fn close(mut self) -> Vec<Event> {
         self.done(Command::Close).await;
         self.face.until(|body| *body == EventBody::Closed).await;
         soon("the end of the actor", self.actor).await.unwrap();
         self.face.events
     }
 
-    pub fn no_request(&mut self) {
+    pub(crate) fn no_request(&mut self) {
         assert!(self.asks.try_recv().is_err(), "the model was asked");
     }
 }
 
 /// A face that reads everything and keeps it.
-pub struct Face {
-    pub events: Vec<Event>,
+pub(crate) struct Face {
+    pub(crate) events: Vec<Event>,
     subscription: Subscription,
 }
 
 impl Face {
-    pub fn new(subscription: Subscription) -> Self {
+    pub(crate) fn new(subscription: Subscription) -> Self {
         Self { events: Vec::new(), subscription }
     }
 
-    pub async fn next(&mut self) -> Option<EventBody> {
+    pub(crate) async fn next(&mut self) -> Option<EventBody> {
         let event = soon("an event", self.subscription.next()).await?;
         self.events.push(event.clone());
         Some(event.body)
     }
 
     /// Reads up to an event.
-    pub async fn until(&mut self, wanted: impl Fn(&EventBody) -> bool) -> EventBody {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&EventBody) -> bool) -> EventBody {
         loop {
             let Some(body) = self.next().await else { panic!("the session ended before: {:#?}", self.names()) };
             if wanted(&body) {
@@ -496,23 +501,19 @@ impl Face {
     }
 
     /// Reads up to a stored message of a role, and gives its text.
-    pub async fn message(&mut self, role: &str) -> String {
+    pub(crate) async fn message(&mut self, role: &str) -> String {
         match self.until(|body| matches!(body, EventBody::Message { message, .. } if message["role"] == role)).await {
             EventBody::Message { message, .. } => texts_of(&message),
             _ => unreachable!(),
         }
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.events.iter().map(|event| name(&event.body)).collect()
     }
 
-    pub fn all(&self) -> String {
-        serde_json::to_string(&self.events).unwrap()
-    }
-
     /// The texts of all results that were stored: call id, text.
-    pub fn results(&self) -> Vec<(String, String)> {
+    pub(crate) fn results(&self) -> Vec<(String, String)> {
         self.events
             .iter()
             .filter_map(|event| match &event.body {
@@ -526,7 +527,7 @@ impl Face {
 }
 
 /// All texts of a message.
-pub fn texts_of(message: &Value) -> String {
+pub(crate) fn texts_of(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         blocks => {
@@ -537,7 +538,7 @@ pub fn texts_of(message: &Value) -> String {
 }
 
 /// The kind of an event; a message with its role.
-pub fn name(body: &EventBody) -> String {
+pub(crate) fn name(body: &EventBody) -> String {
     let json = serde_json::to_value(body).unwrap();
     let kind = json["type"].as_str().unwrap().to_owned();
     match body {
@@ -547,6 +548,6 @@ pub fn name(body: &EventBody) -> String {
 }
 
 /// Whether bytes stand in others.
-pub fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+pub(crate) fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
