@@ -202,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_merged_event_weighs_is_what_reading_it_takes_off() {
+        let events = Events::default();
+        let mut slow = events.subscribe(EventBody::TurnStarted);
+        drain(&mut slow);
+        for _ in 0..1000 {
+            events.emit(delta("한"));
+        }
+        events.emit(EventBody::TurnStarted);
+        assert_eq!(slow.waiting(), (2, 64 + 3000 + 128));
+        futures_util::FutureExt::now_or_never(slow.next()).flatten().unwrap();
+        assert_eq!(slow.waiting(), (1, 128));
+    }
+
+    #[test]
     fn a_face_that_is_gone_costs_nothing() {
         let events = Events::default();
         drop(events.subscribe(EventBody::TurnStarted));

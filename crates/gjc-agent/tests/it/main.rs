@@ -4,6 +4,7 @@
 mod calls;
 mod end;
 mod faces;
+mod held;
 mod labels;
 mod power_cuts;
 mod prompts;

@@ -81,22 +81,33 @@ async fn an_abort_before_the_first_byte_stores_nothing_of_an_answer() {
 }
 
 #[tokio::test]
-async fn an_adapter_that_answers_an_abort_with_an_error_makes_no_failed_turn() {
+async fn an_abort_ends_the_turn_also_when_the_adapter_is_deaf_or_answers_it_with_an_error() {
     for error in [
-        ProviderError::Cut { replay_safe: false, why: "reset".into() },
-        ProviderError::Retry { after: None, why: "busy".into() },
+        None,
+        Some(ProviderError::Cut { replay_safe: false, why: "reset".into() }),
+        Some(ProviderError::Retry { after: None, why: "busy".into() }),
     ] {
-        let (_bench, mut world) = usual();
+        let bench = sim();
+        let mut world = Setup::deaf(&bench).start(bench.create(), false);
         let ask = world.say("하나").await;
         ask.begin("부분");
         world.face.until(|body| matches!(body, EventBody::TextDelta { .. })).await;
-        // Both are there before the actor looks again.
-        let abort = world.handle.clone();
-        let (outcome, ()) = tokio::join!(abort.call(Command::Abort), async { ask.fail(error) });
-        assert!(matches!(outcome, gjc_protocol::Outcome::Accepted));
+        // The error is there before the actor looks again, and so is the abort.
+        let abort = world.handle.call(Command::Abort);
+        let keep = match error {
+            Some(error) => {
+                tokio::join!(abort, async { ask.fail(error) });
+                None
+            }
+            None => {
+                abort.await;
+                Some(ask)
+            }
+        };
         assert_eq!(world.turn_end().await, TurnEnd::Aborted);
         assert!(!world.face.names().iter().any(|name| name == "error" || name == "retry"), "{:?}", world.face.names());
         assert_eq!(world.snapshot().await.messages[1]["stopReason"], "aborted");
+        drop(keep);
     }
 }
 

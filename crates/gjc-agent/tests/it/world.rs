@@ -117,6 +117,8 @@ struct Model {
     asks: mpsc::UnboundedSender<Ask>,
     /// Every body that was sent, in order.
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// It does not notice when an answer shall end.
+    deaf: bool,
 }
 
 impl Provider for Model {
@@ -131,15 +133,14 @@ impl Provider for Model {
     ) -> BoxStream<'static, Result<StreamEvent, ProviderError>> {
         let (asks, sent) = (self.asks.clone(), Arc::clone(&self.sent));
         let token = cancel.clone();
-        stream::once(async move {
+        let answer = stream::once(async move {
             let (answer, events) = mpsc::unbounded_channel();
             sent.lock().unwrap().push(request.body.to_vec());
             let _ = asks.send(Ask { body: request.body.to_vec(), cancel: token, answer });
             stream::unfold(events, |mut events| async move { Some((events.recv().await?, events)) })
         })
-        .flatten()
-        .take_until(cancel.cancelled_owned())
-        .boxed()
+        .flatten();
+        if self.deaf { answer.boxed() } else { answer.take_until(cancel.cancelled_owned()).boxed() }
     }
 
     fn api(&self) -> &'static str {
@@ -314,6 +315,15 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new<F: Fs>(bench: &Bench<F>) -> Self {
+        Self::with(bench, false)
+    }
+
+    /// With a model that does not notice an abort.
+    pub(crate) fn deaf<F: Fs>(bench: &Bench<F>) -> Self {
+        Self::with(bench, true)
+    }
+
+    fn with<F: Fs>(bench: &Bench<F>, deaf: bool) -> Self {
         let (asks, asked) = mpsc::unbounded_channel();
         let (gate, started) = mpsc::unbounded_channel();
         let sent = Arc::default();
@@ -321,7 +331,7 @@ impl Setup {
         let config = Config {
             env: Env { clock: bench.clock.clone(), ids: bench.ids.clone(), dirs, vars: Vars::default() },
             cwd: "/작업".into(),
-            provider: Arc::new(Model { asks, sent: Arc::clone(&sent) }),
+            provider: Arc::new(Model { asks, sent: Arc::clone(&sent), deaf }),
             model: ModelRef { provider: "scripted".into(), id: "m".into(), api: "scripted".into() },
             thinking: Thinking::Off,
             params: Params { max_tokens: 1000 },
