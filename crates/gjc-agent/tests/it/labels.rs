@@ -169,6 +169,32 @@ async fn parallel_calls_are_judged_at_the_join_of_what_all_of_them_read() {
     assert!(ask.results()[0].1.contains("no-write-down"));
 }
 
+/// Every new source and sink gets its row here through the levels that it names.
+#[tokio::test]
+async fn what_was_read_at_a_level_goes_to_no_lower_sink_at_any_level() {
+    for source in Level::ALL {
+        for sink in Level::ALL {
+            let bench = sim();
+            let mut setup = Setup::new(&bench);
+            let tools =
+                vec![setup.tool("t", Run::Serial).reads(level(source)), setup.tool("u", Run::Serial).writes(sink)];
+            setup.set(tools);
+            let mut world = setup.start(bench.create(), false);
+            world.say("읽고 보내").await.call(&[("a", "t", "{}"), ("b", "u", "{}")]);
+            world.begun().await.output(labelled(SECRET, level(source)));
+            if sink >= source {
+                let mut call = world.begun().await;
+                let permit = call.permits.take_next().unwrap();
+                assert!(call.ctx.redeem.redeem(permit, digest(b"other")).is_err(), "a permit is for its bytes");
+                call.done("보냈다");
+            }
+            let ask = world.ask().await;
+            assert_eq!(ask.results()[1].1.contains("no-write-down"), sink < source, "{source} to {sink}");
+            assert!(world.started.try_recv().is_err());
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_bears_the_label_of_what_it_was_made_of() {
     let bench = sim();

@@ -77,7 +77,7 @@ async fn a_prompt_that_says_nothing_or_comes_from_no_person_is_refused_and_chang
 }
 
 /// Eight tasks send commands of every kind, while the model and the tools answer whenever they are asked.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_command_is_answered_exactly_once_whatever_runs() {
     for seed in 0..12 {
         let (_bench, mut world) = usual();
