@@ -1,12 +1,10 @@
 //! The actor: one task that owns the session, takes commands, and answers each exactly once.
 
 use crate::admit::Session;
-use crate::calls::Surrounding;
 use crate::events::{Events, Subscription};
-use crate::recover::recover;
 use gjc_context::{Totals, select};
-use gjc_entry::{Env, Leaf, Message, ModelRef, Params, Source, Thinking};
-use gjc_flow::Policy;
+use gjc_entry::{Env, Leaf, Message, ModelRef, Origin, Params, Source, Thinking};
+use gjc_flow::{LabelWatch, Policy};
 use gjc_llm::{Assembler, End, Provider};
 use gjc_log::fs::Fs;
 use gjc_log::{Health, Storage, durable};
@@ -86,14 +84,21 @@ type Mail = (Command, oneshot::Sender<Outcome>);
 pub struct SessionHandle {
     mailbox: mpsc::Sender<Mail>,
     events: Events,
-    first: Arc<EventBody>,
+    first: Arc<First>,
+}
+
+/// What a face hears first, but for the label, which may have changed since.
+struct First {
+    id: String,
+    cwd: String,
+    file: Option<String>,
+    resumed: bool,
+    labels: LabelWatch,
 }
 
 impl SessionHandle {
     /// Gives a command, and waits for its one answer.
     pub async fn call(&self, command: Command) -> Outcome {
-        let closed =
-            || Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"));
         let (reply, answer) = oneshot::channel();
         if self.mailbox.send((command, reply)).await.is_err() {
             return closed();
@@ -104,8 +109,19 @@ impl SessionHandle {
     /// Begins to read events: first `Session`, then everything from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        self.events.subscribe((*self.first).clone())
+        let First { id, cwd, file, resumed, labels } = &*self.first;
+        self.events.subscribe(EventBody::Session {
+            id: id.clone(),
+            cwd: cwd.clone(),
+            file: file.clone(),
+            resumed: *resumed,
+            label: LabelInfo::from(labels.now().0),
+        })
     }
+}
+
+fn closed() -> Outcome {
+    Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"))
 }
 
 /// The actor's state. Its turn loop is in `turn`, its calls in `calls`.
@@ -135,13 +151,14 @@ pub fn start<F: Fs>(
 ) -> (SessionHandle, tokio::task::JoinHandle<()>) {
     let (mailbox, inbox) = mpsc::channel(64);
     let events = Events::default();
-    let first = Arc::new(EventBody::Session {
+    let first = Arc::new(First {
         id: session.id().to_string(),
         cwd: config.cwd.display().to_string(),
         file: session.log().file_path().map(|path| path.display().to_string()),
         resumed,
-        label: LabelInfo::from(session.labels().label()),
+        labels: session.labels().watch(),
     });
+    let last = Last(events.clone());
     let handle = SessionHandle { mailbox, events: events.clone(), first };
     let storage = session.log().storage();
     let actor = Actor {
@@ -159,18 +176,43 @@ pub fn start<F: Fs>(
         told: Told::Ok,
         closers: Vec::new(),
     };
-    (handle, tokio::spawn(actor.run()))
+    let task = tokio::spawn(async move {
+        let _last = last;
+        actor.run().await;
+    });
+    (handle, task)
+}
+
+/// Tells the faces that the session is closed, whichever way its actor ends: no face waits for one that is gone.
+struct Last(Events);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.emit(EventBody::Closed);
+    }
 }
 
 impl<F: Fs> Actor<F> {
     async fn run(mut self) {
-        let around = Surrounding { cancel: self.cancel.clone(), labels: self.session.labels().watch() };
-        if let Err(failure) = recover(&mut self.session, &self.config, &around).await {
+        if let Err(failure) = self.recover().await {
             self.fail("not_stored", failure.to_string(), None);
         }
-        while !self.closing && !self.finishing {
-            let again = self.config.env.clock.sleep(WRITE_AGAIN);
+        self.step = StepName::Idle;
+        let clock = Arc::clone(&self.config.env.clock);
+        let mut again = clock.sleep(WRITE_AGAIN);
+        while !self.closing {
+            // What came while the session was neither idle nor in a turn.
+            if let Some(prompt) = self.take_queued(|_| true) {
+                self.turns(prompt).await;
+                continue;
+            }
+            if self.finishing {
+                break;
+            }
             let failing = self.told != Told::Ok;
+            if !failing {
+                again = clock.sleep(WRITE_AGAIN);
+            }
             tokio::select! {
                 mail = self.mailbox.recv() => match mail {
                     Some((Command::Prompt { parts, mode }, reply)) => {
@@ -182,29 +224,31 @@ impl<F: Fs> Actor<F> {
                     // Nobody can reach the session any more.
                     None => self.finishing = true,
                 },
-                () = again, if failing => {
-                    self.session.write_again();
-                    self.tell_storage();
+                Ok(()) = self.storage.changed() => self.tell_storage(),
+                () = &mut again, if failing => {
+                    again = clock.sleep(WRITE_AGAIN);
+                    self.make_durable().await;
                 }
             }
         }
         self.step = StepName::Closing;
         self.make_durable().await;
-        for closer in std::mem::take(&mut self.closers) {
+        // The log is closed, and its lock free, before anybody is told so.
+        drop(self.session);
+        for closer in self.closers {
             let _ = closer.send(Outcome::Done { value: json!({ "stored": self.told == Told::Ok }) });
         }
-        // The log is closed, and its lock free, before anybody is told so.
-        let Self { session, events, .. } = self;
-        drop(session);
-        events.emit(EventBody::Closed);
     }
 
     /// Answers a prompt; gives it back when it may begin.
     fn accept(&self, parts: Vec<PromptPart>, mode: PromptMode, reply: oneshot::Sender<Outcome>) -> Option<Prompting> {
         let prompt = Prompting { parts, mode };
         let empty = prompt.text().trim().is_empty();
-        let human = prompt.parts.iter().all(|part| part.origin.is_human());
-        let outcome = if empty {
+        let human =
+            prompt.parts.iter().all(|part| matches!(part.origin, Origin::Typed | Origin::Paste | Origin::Media));
+        let outcome = if self.closing || self.step == StepName::Closing {
+            closed()
+        } else if empty {
             Outcome::Refused(Refusal::new("empty_prompt", "the prompt is empty").hint("say something"))
         } else if !human {
             let why = "a prompt's origin must be typed, paste or media";
@@ -272,6 +316,7 @@ impl<F: Fs> Actor<F> {
                     // Every face is gone: finish what runs, as a person would want, and end.
                     None => self.finishing = true,
                 },
+                Ok(()) = self.storage.changed() => self.tell_storage(),
                 done = &mut work => return done,
             }
         }
@@ -288,7 +333,10 @@ impl<F: Fs> Actor<F> {
 
     /// Tells faces when storage begins or ceases to fail.
     pub(crate) fn tell_storage(&mut self) {
-        let now = match &self.storage.borrow_and_update().health {
+        let storage = self.storage.borrow_and_update().clone();
+        let now = match storage.health {
+            // After a failure all is well again once nothing can be lost any more, not when the next write succeeds.
+            Health::Ok if self.told != Told::Ok && storage.durable < storage.written => return,
             Health::Ok => Told::Ok,
             Health::Failing(why) => Told::Failing { why: why.to_string() },
         };

@@ -147,11 +147,6 @@ impl<F: Fs> Session<F> {
     pub fn want_durable(&mut self) -> Lsn {
         self.writer.want_durable()
     }
-
-    /// Tries again to write what could not be written.
-    pub fn write_again(&mut self) {
-        self.writer.write();
-    }
 }
 
 // The stages of admission. Each takes a body and gives one back, so that memory and disk hold the same; those that have

@@ -10,11 +10,17 @@ use gjc_protocol::{EventBody, StepName, ToolEnd};
 use gjc_tools::{Effects, Progress, Run, SessionView, Shown, Surroundings, Tool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// What the model hears of a tool that panicked.
+const FAILED_INSIDE: &str = "the tool failed inside; this is a fault of gjc, not of the call";
+/// What the model hears of a call that an abort came before.
+const NOT_RUN: &str = "not run: the turn was ended before";
 
 /// What calls share for the length of a turn.
 #[derive(Clone)]
@@ -83,7 +89,7 @@ impl<F: Fs> Actor<F> {
         let mut waiting = asked.into_iter().peekable();
         while let Some(asked) = waiting.next() {
             if self.cancel.is_cancelled() {
-                self.refuse(asked, "not run: the turn was ended before".into()).await?;
+                self.refuse(asked, NOT_RUN.into()).await?;
                 continue;
             }
             let ready = match self.ready(asked, alone) {
@@ -139,12 +145,14 @@ impl<F: Fs> Actor<F> {
         let (mut planned, mut calls): (Vec<Ready>, Vec<Call>) = (Vec::new(), Vec::new());
         for ready in batch {
             let ctx = context(&self.session, &self.config, &self.surrounding(), ready.asked.op.clone());
-            match ready.tool.plan(&ctx, &ready.asked.input) {
-                Ok(call) => {
+            // A plan runs in the actor's own task: a panic in it must not take the session along.
+            match catch_unwind(AssertUnwindSafe(|| ready.tool.plan(&ctx, &ready.asked.input))) {
+                Ok(Ok(call)) => {
                     planned.push(ready);
                     calls.push(call);
                 }
-                Err(refusal) => self.refuse(ready.asked, refusal.to_string()).await?,
+                Ok(Err(refusal)) => self.refuse(ready.asked, refusal.to_string()).await?,
+                Err(_) => self.refuse(ready.asked, FAILED_INSIDE.into()).await?,
             }
         }
         let decisions = decide_all(&self.config.policy, self.session.labels(), &calls);
@@ -160,6 +168,11 @@ impl<F: Fs> Actor<F> {
             if ready.effects == Effects::Outside && !self.make_durable().await {
                 let why = "not run: the session cannot be stored at the moment, and this would act outside of it";
                 self.refuse(ready.asked, why.into()).await?;
+                continue;
+            }
+            // While that was waited for, or in the same moment, a person may have ended the turn.
+            if self.cancel.is_cancelled() {
+                self.refuse(ready.asked, NOT_RUN.into()).await?;
                 continue;
             }
             let permits = decision.permits(&ready.asked.op, self.session.labels());
@@ -179,8 +192,7 @@ impl<F: Fs> Actor<F> {
                 Some(Err(error)) => {
                     if let Some(index) = names.iter().position(|(id, _)| *id == error.id()) {
                         let (_, asked) = names.swap_remove(index);
-                        self.refuse(asked, "the tool failed inside; this is a fault of gjc, not of the call".into())
-                            .await?;
+                        self.refuse(asked, FAILED_INSIDE.into()).await?;
                     }
                 }
                 None => break,
@@ -220,38 +232,46 @@ impl<F: Fs> Actor<F> {
     async fn finish(&mut self, ran: Ran) -> Result<(), NotAdmitted> {
         let Ran { asked, output, began } = ran;
         let ms = self.config.env.clock.mono().duration_since(began).as_millis();
-        let (is_error, at) = (output.is_error, self.session.now_millis());
         gjc_fp::fp!("agent.call.after");
-        let label = output.content.label();
-        let rest = Labelled::new((asked.id.clone(), asked.name.clone(), output.details, is_error, at), label);
-        let fact = output.content.zip(rest).map(|(content, (id, tool, details, is_error, at))| {
-            Fact::new(result(id, tool, content, details, is_error, at))
-        });
-        match self.admit_message(fact) {
-            // Above the clearance: the model hears that, and nothing of the content.
-            Err(NotAdmitted::AboveClearance(above)) => self.refuse_quietly(&asked, above.to_string())?,
-            other => other.map(drop)?,
-        }
+        let is_error = self.admit_output(&asked.id, &asked.name, output)?;
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error, ms }));
         Ok(())
     }
 
+    /// Admits an output as the result of a call; gives back whether that is an error. What is above the clearance stays
+    /// outside: the model hears so, and nothing of the content.
+    pub(crate) fn admit_output(&mut self, id: &str, tool: &str, output: ToolOutput) -> Result<bool, NotAdmitted> {
+        let (is_error, at) = (output.is_error, self.session.now_millis());
+        let label = output.content.label();
+        let rest = Labelled::new((id.to_owned(), tool.to_owned(), output.details, is_error, at), label);
+        let fact = output.content.zip(rest).map(|(content, (id, tool, details, is_error, at))| {
+            Fact::new(result(id, tool, content, details, is_error, at))
+        });
+        match self.admit_message(fact) {
+            Err(NotAdmitted::AboveClearance(above)) => {
+                self.admit_refusal(id, tool, above.to_string())?;
+                Ok(true)
+            }
+            other => other.map(|_| is_error),
+        }
+    }
+
     /// Answers a call that does not run.
     async fn refuse(&mut self, asked: Asked, why: String) -> Result<(), NotAdmitted> {
-        self.refuse_quietly(&asked, why)?;
+        self.admit_refusal(&asked.id, &asked.name, why)?;
         self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error: true, ms: 0 }));
         Ok(())
     }
 
-    fn refuse_quietly(&mut self, asked: &Asked, why: String) -> Result<(), NotAdmitted> {
+    fn admit_refusal(&mut self, id: &str, tool: &str, why: String) -> Result<(), NotAdmitted> {
         let at = self.session.now_millis();
         let content = vec![Block::text(why, gjc_entry::Origin::Host)];
-        let body = result(asked.id.clone(), asked.name.clone(), content, Value::Null, true, at);
+        let body = result(id.into(), tool.into(), content, Value::Null, true, at);
         self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
     }
 
-    fn surrounding(&self) -> Surrounding {
+    pub(crate) fn surrounding(&self) -> Surrounding {
         Surrounding { cancel: self.cancel.clone(), labels: self.session.labels().watch() }
     }
 }
@@ -289,7 +309,7 @@ pub(crate) fn context<F: Fs>(session: &Session<F>, config: &Config, around: &Sur
 }
 
 /// A tool's result as a body.
-pub(crate) fn result(id: String, tool: String, content: Vec<Block>, details: Value, is_error: bool, at: i64) -> Body {
+fn result(id: String, tool: String, content: Vec<Block>, details: Value, is_error: bool, at: i64) -> Body {
     let details = (!details.is_null()).then(|| serde_json::value::to_raw_value(&details).ok()).flatten();
     Body::Message(Message::ToolResult(ToolResult {
         call_id: id,

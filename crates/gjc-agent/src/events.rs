@@ -82,14 +82,18 @@ impl Events {
 impl Queue {
     fn push(&self, event: Event, last: bool) {
         let mut waiting = self.lock();
-        let weight = event.weight();
-        let event = match waiting.events.back_mut().map(|back| back.merge(event.clone())) {
-            // Merging saves the event's own weight; its text is what counts.
-            Some(Merge::Done) => None,
-            Some(Merge::No(event)) => Some(event),
-            None => Some(event),
+        let (event, more) = match waiting.events.back_mut() {
+            Some(back) => {
+                let before = back.weight();
+                match back.merge(event) {
+                    // Of a merged event its text alone counts: `next` takes off what the whole weighs then.
+                    Merge::Done => (None, back.weight() - before),
+                    Merge::No(event) => (Some(event), 0),
+                }
+            }
+            None => (Some(event), 0),
         };
-        waiting.bytes += weight;
+        waiting.bytes += event.as_ref().map_or(more, Event::weight);
         waiting.events.extend(event);
         if waiting.events.len() > MOST_EVENTS || waiting.bytes > MOST_BYTES {
             let seq = waiting.events.back().map_or(0, |event| event.seq);
@@ -195,6 +199,20 @@ mod tests {
         events.emit(EventBody::Closed);
         assert_eq!(drain(&mut dead).len(), 1);
         assert!(futures_util::FutureExt::now_or_never(dead.next()).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_merged_event_weighs_is_what_reading_it_takes_off() {
+        let events = Events::default();
+        let mut slow = events.subscribe(EventBody::TurnStarted);
+        drain(&mut slow);
+        for _ in 0..1000 {
+            events.emit(delta("한"));
+        }
+        events.emit(EventBody::TurnStarted);
+        assert_eq!(slow.waiting(), (2, 64 + 3000 + 128));
+        futures_util::FutureExt::now_or_never(slow.next()).flatten().unwrap();
+        assert_eq!(slow.waiting(), (1, 128));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Opening a session whose last turn was cut: calls without a result are asked about before the model hears anything.
 
-use crate::actor::Config;
-use crate::admit::{Fact, NotAdmitted, Session};
-use crate::calls::{self, Surrounding};
+use crate::actor::Actor;
+use crate::admit::{NotAdmitted, Session};
+use crate::calls;
 use gjc_context::{ContextMessage, select};
-use gjc_entry::{EntryId, Leaf, Message, OpId};
-use gjc_flow::Labelled;
+use gjc_entry::{EntryId, Label, Leaf, Message, OpId};
 use gjc_log::fs::Fs;
+use gjc_protocol::StepName;
 use gjc_tools::{Output, Recovery};
+use tokio::task::JoinSet;
 
 /// A call that has no result on the active path.
 struct Unanswered {
@@ -16,37 +17,40 @@ struct Unanswered {
     tool: String,
 }
 
-/// Asks the tools what became of unanswered calls, and admits what they know. What nobody knows stays unanswered: the
-/// projection tells the model so.
-pub(crate) async fn recover<F: Fs>(
-    session: &mut Session<F>,
-    config: &Config,
-    around: &Surrounding,
-) -> Result<(), NotAdmitted> {
-    for Unanswered { op, call_id, tool } in unanswered(session) {
-        let Some(found) = config.tools.get(&tool) else { continue };
-        let ctx = calls::context(session, config, around, op.clone());
-        let output = match found.recover(ctx, &op).await {
-            Recovery::Done(output) => output,
-            Recovery::NotDone => Output::from(gjc_entry::Label::PUBLIC_TRUSTED)
-                .text("It did not happen: gjc was stopped before.")
-                .error()
-                .done(),
-            Recovery::Unknown => continue,
-        };
-        let at = session.now_millis();
-        let label = output.content.label();
-        let fact = output.content.zip(Labelled::new((call_id, tool, output.details, output.is_error, at), label)).map(
-            |(content, (id, tool, details, is_error, at))| {
-                Fact::new(calls::result(id, tool, content, details, is_error, at))
-            },
-        );
-        session.admit(fact)?;
+impl<F: Fs> Actor<F> {
+    /// Asks the tools what became of unanswered calls, and admits what they know. What nobody knows stays unanswered: the
+    /// projection tells the model so. Commands are answered meanwhile; an abort leaves the rest unknown.
+    pub(crate) async fn recover(&mut self) -> Result<(), NotAdmitted> {
+        self.step = StepName::Running;
+        for Unanswered { op, call_id, tool } in unanswered(&self.session) {
+            let Some(found) = self.config.tools.get(&tool).cloned() else { continue };
+            let ctx = calls::context(&self.session, &self.config, &self.surrounding(), op.clone());
+            // In a task of its own: a tool that panics knows nothing, and does not take the session along.
+            let mut asking = JoinSet::new();
+            asking.spawn(async move { found.recover(ctx, &op).await });
+            let cancel = self.cancel.clone();
+            let known = self.attend(async move {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => None,
+                    known = asking.join_next() => known,
+                }
+            });
+            let output = match known.await {
+                Some(Ok(Recovery::Done(output))) => output,
+                Some(Ok(Recovery::NotDone)) => Output::from(Label::PUBLIC_TRUSTED)
+                    .text("It did not happen: gjc was stopped before.")
+                    .error()
+                    .done(),
+                Some(Ok(Recovery::Unknown) | Err(_)) | None => continue,
+            };
+            self.admit_output(&call_id, &tool, output)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn unanswered<F: Fs>(session: &mut Session<F>) -> Vec<Unanswered> {
+fn unanswered<F: Fs>(session: &Session<F>) -> Vec<Unanswered> {
     let id = session.id().clone();
     let Ok((selected, _)) = select(session.log(), Leaf::Current) else { return Vec::new() };
     // Only the last answer's calls can be open: an earlier one was followed by a request, which the checker saw.

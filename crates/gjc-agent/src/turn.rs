@@ -11,6 +11,7 @@ use gjc_flow::Labelled;
 use gjc_llm::{Assembler, Backoff, BlockKind, End, ProviderError, StreamEvent};
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What came of asking the model.
@@ -158,11 +159,10 @@ impl<F: Fs> Actor<F> {
                 }
                 return Ok(Heard::Failed(code(&error).into(), sentence));
             };
-            self.events.emit(EventBody::Retry {
-                attempt: attempt + 1,
-                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                why: error.to_string(),
-            });
+            // Whole milliseconds, rounded up: what is told is what is waited, and never less than the provider asked for.
+            let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+            self.events.emit(EventBody::Retry { attempt: attempt + 1, delay_ms, why: error.to_string() });
+            let delay = Duration::from_millis(delay_ms);
             let (sleep, cancel) = (self.config.env.clock.sleep(delay), self.cancel.clone());
             self.attend(async move {
                 tokio::select! {
@@ -184,7 +184,17 @@ impl<F: Fs> Actor<F> {
         let mut kinds: Vec<(u16, BlockKind)> = Vec::new();
         let mut stream = self.config.provider.stream(rendered, self.cancel.clone());
         let mut error = None;
-        while let Some(event) = self.attend(stream.next()).await {
+        let cancel = self.cancel.clone();
+        loop {
+            // An abort ends the stream here, whatever the adapter makes of it.
+            let next = async {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => None,
+                    event = stream.next() => event,
+                }
+            };
+            let Some(event) = self.attend(next).await else { break };
             let event = match event {
                 Ok(event) => event,
                 Err(failure) => {

@@ -1,4 +1,16 @@
 //! Tests of the session actor and of what stands below it together.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::disallowed_methods)]
 
+mod calls;
+mod end;
+mod faces;
+mod held;
+mod labels;
 mod power_cuts;
+mod prompts;
+mod recovery;
+mod requests;
+mod retries;
+mod storage;
+mod turn;
+mod world;

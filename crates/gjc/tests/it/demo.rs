@@ -58,7 +58,7 @@ fn session(home: &Home) -> PathBuf {
 fn without_a_folder_it_makes_one_among_the_temporary_ones() {
     let home = Home::new();
     let out = look(&home, &["demo"]).output().ok();
-    assert!(out.out().contains(&format!("Everything is in {}/gjc-demo-", home.tmp().display())), "{out}");
+    assert!(out.out().contains(&format!("Everything happens in {}/gjc-demo-", home.tmp().display())), "{out}");
     assert!(walk(&home.path()).is_empty());
 }
 

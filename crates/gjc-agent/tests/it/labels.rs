@@ -1,0 +1,210 @@
+//! What comes in raises the session, and what is above it stays outside.
+
+use crate::world::*;
+use gjc_entry::{Label, Level, Origin, Source};
+use gjc_flow::{Stale, digest};
+use gjc_log::fs::sim::SimFs;
+use gjc_protocol::{Command, EventBody, PromptMode, TurnEnd};
+use gjc_tools::Run;
+use testkit::log::Bench;
+
+const SECRET: &str = "연봉 1억 2천";
+
+fn lines(bench: &Bench<SimFs>) -> Vec<String> {
+    String::from_utf8(bench.bytes()).unwrap().lines().map(String::from).collect()
+}
+
+/// A session with one tool `t`, and one tool `u` beside it.
+fn with(bench: &Bench<SimFs>, clearance: Level, change: impl Fn(Gate) -> Gate) -> World {
+    let mut setup = Setup::new(bench);
+    setup.clearance = clearance;
+    let tools = vec![change(setup.tool("t", Run::Parallel)), setup.tool("u", Run::Parallel)];
+    setup.set(tools);
+    setup.start(bench.create(), false)
+}
+
+#[tokio::test]
+async fn a_result_raises_the_session_in_the_very_line_that_holds_it_and_a_restart_keeps_it() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool.reads(level(Level::Confidential)));
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    world.begun().await.output(labelled(SECRET, level(Level::Confidential)));
+    let told = world.face.until(|body| matches!(body, EventBody::Label(_))).await;
+    assert!(matches!(told, EventBody::Label(info) if info.level == Level::Confidential && info.trusted));
+    world.ask().await.say("네");
+    world.turn_end().await;
+    let late = Face::new(world.handle.subscribe()).next().await;
+    assert!(
+        matches!(late, Some(EventBody::Session { label, .. }) if label.level == Level::Confidential),
+        "a face that comes later hears the label of now"
+    );
+    world.close().await;
+    let lines = lines(&bench);
+    let holds: Vec<&String> = lines.iter().filter(|line| line.contains(SECRET)).collect();
+    assert_eq!(holds.len(), 1);
+    assert!(holds[0].contains("CONFIDENTIAL"), "{}", holds[0]);
+    let before: Vec<&String> = lines.iter().take_while(|line| !line.contains(SECRET)).collect();
+    assert!(before.iter().all(|line| !line.contains("CONFIDENTIAL")));
+    let writer = bench.open().unwrap().0.value;
+    assert_eq!(writer.label(), level(Level::Confidential));
+    let mut again = Setup::new(&bench).start(writer, true);
+    assert_eq!(again.snapshot().await.label.level, Level::Confidential);
+    assert!(
+        matches!(again.face.next().await, Some(EventBody::Session { resumed: true, label, .. }) if label.level == Level::Confidential)
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_knows_more_than_its_new_clearance_does_not_open() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    world.begun().await.output(labelled(SECRET, level(Level::Confidential)));
+    world.ask().await.say("네");
+    world.turn_end().await;
+    world.close().await;
+    let writer = bench.open().unwrap().0.value;
+    let opened = gjc_agent::Session::new(writer, gjc_flow::Runtime::new(), bench.clock.clone(), Level::Internal);
+    assert!(opened.is_err());
+}
+
+#[tokio::test]
+async fn untrusted_text_lowers_trust_a_paste_leaves_it_low_and_a_typed_prompt_restores_it() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool);
+    world.say("가져와").await.call(&[("a", "t", "{}")]);
+    world.begun().await.output(labelled("남의 글", Label { level: Level::Public, trusted: false }));
+    world.ask().await.say("네");
+    world.turn_end().await;
+    assert!(!world.snapshot().await.label.trusted);
+    world.accepted(prompt("붙인 글", Origin::Paste, PromptMode::Steer)).await;
+    world.ask().await.say("네");
+    world.turn_end().await;
+    assert!(!world.snapshot().await.label.trusted, "a paste is nobody's word");
+    world.say("내 말").await.say("네");
+    world.turn_end().await;
+    assert!(world.snapshot().await.label.trusted);
+    let file = lines(&bench);
+    let trust = |text: &str| file.iter().find(|line| line.contains(text)).unwrap().contains("\"t\":false");
+    assert_eq!((trust("남의 글"), trust("붙인 글"), trust("내 말")), (true, true, false));
+}
+
+#[tokio::test]
+async fn of_an_output_above_the_clearance_nothing_is_in_file_events_or_requests() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Internal, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    let call = world.begun().await;
+    let output =
+        gjc_tools::Output::from(level(Level::Restricted)).text(SECRET).details(serde_json::json!({"x": SECRET}));
+    call.output(output.done());
+    let ask = world.ask().await;
+    assert!(ask.results()[0].1.contains("may know no more than INTERNAL"), "{:?}", ask.results());
+    ask.say("네");
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
+    assert_eq!(world.snapshot().await.label.level, Level::Public, "a refused fact raises nothing");
+    let ended = world.face.events.iter().find_map(|event| match &event.body {
+        EventBody::ToolEnded(end) => Some(end.is_error),
+        _ => None,
+    });
+    assert_eq!(ended, Some(true));
+    let sent = std::sync::Arc::clone(&world.sent);
+    let events = world.close().await;
+    assert!(!serde_json::to_string(&events).unwrap().contains(SECRET));
+    assert!(!contains(&bench.bytes(), SECRET.as_bytes()));
+    assert!(sent.lock().unwrap().iter().all(|body| !contains(body, SECRET.as_bytes())));
+}
+
+#[tokio::test]
+async fn what_a_call_would_read_above_the_clearance_is_refused_before_it_runs() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Internal, |tool| tool.reads(level(Level::Confidential)));
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    let ask = world.ask().await;
+    assert!(ask.results()[0].1.contains("no-read-above-clearance"));
+    assert!(world.started.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_permit_taken_before_a_rise_is_stale_for_a_lower_sink() {
+    for (sink, good) in [(Level::Internal, false), (Level::Confidential, true)] {
+        let bench = sim();
+        let mut world = with(&bench, Level::Restricted, |tool| tool.writes(sink));
+        world.say("보내").await.call(&[("a", "t", "{}"), ("b", "u", "{}")]);
+        let (first, second) = (world.begun().await, world.begun().await);
+        let (mut sending, reading) = if first.tool == "t" { (first, second) } else { (second, first) };
+        let permit = sending.permits.take_next().unwrap();
+        // `u` gives more than it said it would read.
+        reading.output(labelled(SECRET, level(Level::Confidential)));
+        world.face.until(|body| matches!(body, EventBody::Label(_))).await;
+        assert_eq!(sending.ctx.session.label().level, Level::Confidential);
+        let redeemed = sending.ctx.redeem.redeem(permit, digest(b"bytes"));
+        assert_eq!(redeemed.is_ok(), good, "{sink}");
+        assert!(good || matches!(redeemed, Err(Stale::Raised { taint: Level::Confidential, .. })));
+        sending.done("끝");
+        world.ask().await.say("네");
+        world.turn_end().await;
+    }
+}
+
+#[tokio::test]
+async fn parallel_calls_are_judged_at_the_join_of_what_all_of_them_read() {
+    let bench = sim();
+    let mut setup = Setup::new(&bench);
+    let tools = vec![
+        setup.tool("t", Run::Parallel).reads(level(Level::Confidential)),
+        setup.tool("u", Run::Parallel).writes(Level::Public),
+    ];
+    setup.set(tools);
+    let mut world = setup.start(bench.create(), false);
+    world.say("둘 다").await.call(&[("a", "u", "{}"), ("b", "t", "{}")]);
+    let call = world.begun().await;
+    assert_eq!(call.tool, "t");
+    call.output(labelled("x", level(Level::Confidential)));
+    let ask = world.ask().await;
+    assert!(ask.results()[0].1.contains("no-write-down"), "{:?}", ask.results());
+    // Alone, and before anything is read, the same call is allowed; after it, not any more.
+    ask.call(&[("c", "u", "{}")]);
+    let ask = world.ask().await;
+    assert!(ask.results()[0].1.contains("no-write-down"));
+}
+
+/// Every new source and sink gets its row here through the levels that it names.
+#[tokio::test]
+async fn what_was_read_at_a_level_goes_to_no_lower_sink_at_any_level() {
+    for source in Level::ALL {
+        for sink in Level::ALL {
+            let bench = sim();
+            let mut setup = Setup::new(&bench);
+            let tools =
+                vec![setup.tool("t", Run::Serial).reads(level(source)), setup.tool("u", Run::Serial).writes(sink)];
+            setup.set(tools);
+            let mut world = setup.start(bench.create(), false);
+            world.say("읽고 보내").await.call(&[("a", "t", "{}"), ("b", "u", "{}")]);
+            world.begun().await.output(labelled(SECRET, level(source)));
+            if sink >= source {
+                let mut call = world.begun().await;
+                let permit = call.permits.take_next().unwrap();
+                assert!(call.ctx.redeem.redeem(permit, digest(b"other")).is_err(), "a permit is for its bytes");
+                call.done("보냈다");
+            }
+            let ask = world.ask().await;
+            assert_eq!(ask.results()[1].1.contains("no-write-down"), sink < source, "{source} to {sink}");
+            assert!(world.started.try_recv().is_err());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_bears_the_label_of_what_it_was_made_of() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    world.begun().await.output(labelled("x", level(Level::Internal)));
+    world.ask().await.say("그것을 읽고 하는 말");
+    world.turn_end().await;
+    world.done(Command::Close).await;
+    let file = lines(&bench);
+    assert!(file.iter().find(|line| line.contains("그것을 읽고")).unwrap().contains("INTERNAL"));
+    assert!(bench.open().unwrap().0.value.skeleton().is_some());
+}
