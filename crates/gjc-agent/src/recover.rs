@@ -24,6 +24,7 @@ pub(crate) async fn recover<F: Fs>(
     around: &Surrounding,
 ) -> Result<(), NotAdmitted> {
     for Unanswered { op, call_id, tool } in unanswered(session) {
+        gjc_fp::fp!("agent.recover.asking");
         let Some(found) = config.tools.get(&tool) else { continue };
         let ctx = calls::context(session, config, around, op.clone());
         let output = match found.recover(ctx, &op).await {

@@ -52,6 +52,7 @@ impl<F: Fs> Writer<F> {
         let header = header_of(path, &scanned)?;
         gjc_fp::fp!("log.open.locked");
         let repaired = repair(&*fs, &file, path, clock.wall()).map_err(failed)?;
+        gjc_fp::fp!("log.open.repaired");
         let stat = file.stat().map_err(failed)?;
         scanned.scan(&file, stat.len).map_err(failed)?;
         // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
@@ -93,6 +94,7 @@ impl<F: Fs> Writer<F> {
         if let Some(dir) = self.blobs().dir() {
             new_dirs.extend(make_dirs(&**fs, dir)?);
         }
+        gjc_fp::fp!("log.create.dirs");
         if fs.stat(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists already", path.display())));
         }
@@ -109,6 +111,7 @@ impl<F: Fs> Writer<F> {
         if file.try_lock()? != Held::Ours {
             return Err(io::Error::other("the new session file is locked by another process"));
         }
+        gjc_fp::fp!("log.create.locked");
         let (file, stat) = (Arc::new(file), fs.stat(&temporary)?);
         self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() }, new_dirs);
         Ok((file, stat))

@@ -382,10 +382,12 @@ impl<F: Fs> Writer<F> {
 
 impl<F: Fs> Drop for Writer<F> {
     fn drop(&mut self) {
+        gjc_fp::fp!("log.close.before");
         self.shared.close();
         if let Some(thread) = self.thread.take() {
             // The thread ends after the sync that it is in; the lock is free once its handle is gone too.
             let _ = thread.join();
+            gjc_fp::fp!("log.close.synced");
         }
     }
 }
