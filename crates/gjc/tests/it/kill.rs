@@ -359,9 +359,9 @@ fn events(output: &Output) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Whether a line is there in every run: how the output of a command is cut is the system's.
+/// Whether a line is there in every run: how many pieces of text come together depends on who reads them when.
 fn counts(event: &Value) -> bool {
-    event["type"] != "tool_progress"
+    !event["type"].as_str().is_some_and(|kind| kind == "tool_progress" || kind.ends_with("_delta"))
 }
 
 /// The one session of a home.
