@@ -9,13 +9,14 @@
 //! What the page cache keeps survives SIGKILL; power cuts are tested on `SimFs`.
 
 use gjc_context::INTERRUPTED;
-use gjc_entry::{Body, Leaf, Message, Source};
+use gjc_entry::{Blobs, Body, Leaf, Message, Own, Source};
 use gjc_log::fs::OsFs;
-use gjc_log::{Reader, Tail};
+use gjc_log::{BlobStore, Reader, Tail};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::harness::{Home, Output, Run};
 
@@ -39,8 +40,7 @@ enum Stage {
     Rpc,
 }
 
-const STAGES: [Stage; 6] =
-    [Stage::New, Stage::Resumed, Stage::Torn, Stage::Unended, Stage::Unanswered, Stage::Rpc];
+const STAGES: [Stage; 6] = [Stage::New, Stage::Resumed, Stage::Torn, Stage::Unended, Stage::Unanswered, Stage::Rpc];
 
 /// How it dies.
 #[derive(Debug, Clone)]
@@ -165,7 +165,10 @@ impl<'h> Play<'h> {
                 running.kill_9()
             }
         };
-        assert!(output.code() == Some(0) || output.signal == Some(SIGKILL), "it neither ended nor was killed: {output}");
+        assert!(
+            output.code() == Some(0) || output.signal == Some(SIGKILL),
+            "it neither ended nor was killed: {output}"
+        );
         self.look(&output);
         if output.code() == Some(0) {
             let asked = if stage == Stage::Rpc { 3 } else { 1 };
@@ -192,7 +195,8 @@ impl<'h> Play<'h> {
         let request = self.home.run(GJC).args(["context", "request"]).arg(&path).output().ok();
         let told: Value = serde_json::from_slice(&request.stdout).unwrap();
         let told = told["messages"].as_array().unwrap().iter().flat_map(|turn| turn["content"].as_array().unwrap());
-        let told = told.filter(|block| block["type"] == "tool_result" && block.to_string().contains(INTERRUPTED)).count();
+        let told =
+            told.filter(|block| block["type"] == "tool_result" && block.to_string().contains(INTERRUPTED)).count();
         assert_eq!(told, before.len(), "calls without an outcome, as told to the model: {before:?}");
         assert_eq!(request.out().matches(INTERRUPTED).count(), told, "{request}");
     }
@@ -247,6 +251,13 @@ impl<'h> Play<'h> {
         let path = reader.path(Leaf::Current).unwrap().0;
         assert_eq!(reader.skeleton().unwrap().len(), path.len(), "a branch that nobody made: {output}");
         let skeleton = reader.skeleton().unwrap();
+        let store = BlobStore::new(Arc::new(OsFs), Some(self.home.agent_dir().join("blobs")));
+        for (_, node) in skeleton.iter() {
+            if let Body::Own(Own::Env(env)) = &reader.body(node.at()).unwrap().body {
+                let missing = [&env.system, &env.tools].into_iter().find_map(|blob| store.get(blob).err());
+                assert!(missing.is_none(), "a line names what is not there: {missing:?} {output}");
+            }
+        }
         let recovered: Vec<(String, Message)> = skeleton
             .iter()
             .filter_map(|(ordinal, node)| match &reader.body(node.at()).unwrap().body {
@@ -367,9 +378,11 @@ fn counts(event: &Value) -> bool {
 /// The one session of a home.
 fn session_of(home: &Home) -> Option<PathBuf> {
     let buckets = fs::read_dir(home.agent_dir().join("sessions")).ok()?;
-    let files = buckets.flat_map(|bucket| fs::read_dir(bucket.unwrap().path()).unwrap()).map(|file| file.unwrap().path());
+    let files =
+        buckets.flat_map(|bucket| fs::read_dir(bucket.unwrap().path()).unwrap()).map(|file| file.unwrap().path());
     let is_session = |path: &PathBuf| {
-        path.extension().is_some_and(|end| end == "jsonl") && !path.file_name().unwrap().as_encoded_bytes().starts_with(b".")
+        path.extension().is_some_and(|end| end == "jsonl")
+            && !path.file_name().unwrap().as_encoded_bytes().starts_with(b".")
     };
     let mut sessions = files.filter(is_session);
     let first = sessions.next();
