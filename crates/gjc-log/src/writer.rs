@@ -248,9 +248,12 @@ impl<F: Fs> Writer<F> {
         if self.unwritten.is_empty() || !self.due {
             return;
         }
+        let first = self.written == 0;
         if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
             self.shared.failed(error);
-        } else if self.durability == Durability::Entry {
+        } else if first || self.durability == Durability::Entry {
+            // A new session gets its name only when it is durable: nobody waits for that here, but a process that is
+            // killed in the middle of its first turn leaves a session that can be gone on with.
             self.shared.want(self.written);
         }
     }
