@@ -125,6 +125,10 @@ impl<'h> Play<'h> {
             Stage::Unanswered => text.truncate(answered),
             Stage::New | Stage::Resumed | Stage::Rpc => {}
         }
+        let whole = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        for line in whole.filter(|line| line["type"] == "message") {
+            play.shown.insert(line["id"].as_str().unwrap().to_owned(), line["message"].clone());
+        }
         for (name, bytes) in &base.blobs {
             home.write(format!("home/.gjc/agent/blobs/{name}"), bytes);
         }
@@ -390,7 +394,7 @@ fn session_of(home: &Home) -> Option<PathBuf> {
     first
 }
 
-/// Each failpoint kills once, wherever it is reached first.
+/// Each failpoint kills once in each stage that reaches it, and each is reached.
 #[test]
 fn killed_at_each_failpoint() {
     let base = Base::new();
@@ -398,7 +402,8 @@ fn killed_at_each_failpoint() {
     assert!(names.lines().count() > 30, "{names}");
     let mut unreached = Vec::new();
     for name in names.lines() {
-        let reached = STAGES.into_iter().any(|stage| {
+        let reached = STAGES.into_iter().filter(|stage| {
+            let stage = *stage;
             let home = Home::new();
             let mut play = Play::set(&home, &base, stage);
             let killed = play.live(stage, &Death::Plan(format!("{name}=kill"))).signal.is_some();
@@ -414,7 +419,7 @@ fn killed_at_each_failpoint() {
             }
             killed
         });
-        if !reached {
+        if reached.count() == 0 {
             unreached.push(name);
         }
     }
