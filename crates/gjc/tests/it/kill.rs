@@ -100,13 +100,15 @@ struct Play<'h> {
     session: Option<PathBuf>,
     /// Messages that were shown, by entry.
     shown: BTreeMap<String, Value>,
+    /// A shown message whose line has no end yet: who only reads does not take it for an entry before a writer has.
+    unended: Option<(String, Value)>,
     /// Calls that no result answers, when last looked at.
     unanswered: BTreeSet<(String, String)>,
 }
 
 impl<'h> Play<'h> {
     fn new(home: &'h Home) -> Self {
-        Self { home, process: 0, session: None, shown: BTreeMap::new(), unanswered: BTreeSet::new() }
+        Self { home, process: 0, session: None, shown: BTreeMap::new(), unended: None, unanswered: BTreeSet::new() }
     }
 
     /// The base's session in another home, as the stage needs it.
@@ -128,6 +130,13 @@ impl<'h> Play<'h> {
         let whole = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         for line in whole.filter(|line| line["type"] == "message") {
             play.shown.insert(line["id"].as_str().unwrap().to_owned(), line["message"].clone());
+        }
+        if stage == Stage::Unended {
+            play.unended = text.lines().last().and_then(|line| {
+                let line: Value = serde_json::from_str(line).unwrap();
+                play.shown.remove_entry(line["id"].as_str()?)
+            });
+            assert!(play.unended.is_some());
         }
         for (name, bytes) in &base.blobs {
             home.write(format!("home/.gjc/agent/blobs/{name}"), bytes);
@@ -250,6 +259,9 @@ impl<'h> Play<'h> {
         let loaded = Reader::open(&OsFs, path).unwrap();
         assert!(loaded.damage.is_empty(), "{:?} {output}", loaded.damage);
         assert!(loaded.tail == Tail::Clean || output.signal.is_some(), "an end without a line feed: {output}");
+        if loaded.tail == Tail::Clean {
+            self.shown.extend(self.unended.take());
+        }
         let reader = loaded.value;
         assert_eq!(reader.verify_bodies(), []);
         let path = reader.path(Leaf::Current).unwrap().0;
@@ -402,8 +414,7 @@ fn killed_at_each_failpoint() {
     assert!(names.lines().count() > 30, "{names}");
     let mut unreached = Vec::new();
     for name in names.lines() {
-        let reached = STAGES.into_iter().filter(|stage| {
-            let stage = *stage;
+        let reached = STAGES.into_iter().filter(|&stage| {
             let home = Home::new();
             let mut play = Play::set(&home, &base, stage);
             let killed = play.live(stage, &Death::Plan(format!("{name}=kill"))).signal.is_some();
