@@ -232,9 +232,12 @@ impl<F: Fs> Actor<F> {
             }
         }
         self.step = StepName::Closing;
+        gjc_fp::fp!("agent.close.before");
         self.make_durable().await;
+        gjc_fp::fp!("agent.close.durable");
         // The log is closed, and its lock free, before anybody is told so.
         drop(self.session);
+        gjc_fp::fp!("agent.close.dropped");
         for closer in self.closers {
             let _ = closer.send(Outcome::Done { value: json!({ "stored": self.told == Told::Ok }) });
         }
@@ -258,6 +261,7 @@ impl<F: Fs> Actor<F> {
         };
         let accepted = matches!(outcome, Outcome::Accepted);
         let _ = reply.send(outcome);
+        gjc_fp::fp!("agent.prompt.replied");
         accepted.then_some(prompt)
     }
 
@@ -324,9 +328,11 @@ impl<F: Fs> Actor<F> {
 
     /// Waits until everything is durable. `false`, and faces are told, when it cannot be at the moment.
     pub(crate) async fn make_durable(&mut self) -> bool {
+        gjc_fp::fp!("agent.durable.before");
         let lsn = self.session.want_durable();
         let mut storage = self.session.log().storage();
         let stored = self.attend(async move { durable(&mut storage, lsn).await }).await;
+        gjc_fp::fp!("agent.durable.after");
         self.tell_storage();
         stored.is_ok()
     }

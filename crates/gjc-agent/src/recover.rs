@@ -23,6 +23,7 @@ impl<F: Fs> Actor<F> {
     pub(crate) async fn recover(&mut self) -> Result<(), NotAdmitted> {
         self.step = StepName::Running;
         for Unanswered { op, call_id, tool } in unanswered(&self.session) {
+            gjc_fp::fp!("agent.recover.asking");
             let Some(found) = self.config.tools.get(&tool).cloned() else { continue };
             let ctx = calls::context(&self.session, &self.config, &self.surrounding(), op.clone());
             // In a task of its own: a tool that panics knows nothing, and does not take the session along.

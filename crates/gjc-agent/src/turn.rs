@@ -35,6 +35,7 @@ impl<F: Fs> Actor<F> {
                     Cause::Failure
                 }
             };
+            gjc_fp::fp!("agent.turn.over");
             let follows = self.turn_boundary(cause).await;
             let end = match cause {
                 Cause::Answer | Cause::Results => TurnEnd::Done,
@@ -43,6 +44,7 @@ impl<F: Fs> Actor<F> {
             };
             self.step = StepName::Idle;
             self.events.emit(EventBody::TurnEnded { end });
+            gjc_fp::fp!("agent.turn.told");
             if follows == NextTurn::Human && !self.closing {
                 next = self.take_queued(|_| true);
             }
@@ -145,6 +147,7 @@ impl<F: Fs> Actor<F> {
             attempt += 1;
             self.step = StepName::Streaming;
             let (assembler, error) = self.stream(rendered.clone()).await;
+            gjc_fp::fp!("agent.answer.heard");
             let Some(error) = error else {
                 let end = if self.cancel.is_cancelled() { End::Aborted } else { End::Complete };
                 return self.admit_answer(assembler, end);

@@ -59,6 +59,7 @@ impl<F: Fs> BlobStore<F> {
             }
             Err(error) => return Err(error),
         };
+        gjc_fp::fp!("log.blob.opened");
         let mut rest: &[u8] = &bytes;
         while !rest.is_empty() {
             match file.append(rest) {

@@ -43,6 +43,7 @@ impl<F: Fs> Writer<F> {
         let header = header_of(path, &scanned)?;
         gjc_fp::fp!("log.open.locked");
         let repaired = repair(&*env.fs, &file, path, env.clock.wall()).map_err(failed)?;
+        gjc_fp::fp!("log.open.repaired");
         let stat = file.stat().map_err(failed)?;
         scanned.scan(&file, stat.len).map_err(failed)?;
         // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
@@ -73,6 +74,7 @@ impl<F: Fs> Writer<F> {
         let fs = self.fs();
         let bucket = path.parent().ok_or_else(|| io::Error::other("a session file needs a folder"))?;
         self.shared().new_names_in(make_dirs(&**fs, bucket)?);
+        gjc_fp::fp!("log.create.dirs");
         if fs.stat(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists already", path.display())));
         }
@@ -89,6 +91,7 @@ impl<F: Fs> Writer<F> {
         if file.try_lock()? != Held::Ours {
             return Err(io::Error::other("the new session file is locked by another process"));
         }
+        gjc_fp::fp!("log.create.locked");
         let (file, stat) = (Arc::new(file), fs.stat(&temporary)?);
         self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() });
         Ok((file, stat))

@@ -187,6 +187,7 @@ impl<F: Fs> Shared<F> {
                 Ok(()) => {
                     self.lock().durable = written;
                     self.storage.send_modify(|now| now.durable.len = written);
+                    gjc_fp::fp!("log.sync.told");
                 }
                 Err(error) => {
                     let why = Arc::new(error);

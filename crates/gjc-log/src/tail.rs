@@ -49,10 +49,12 @@ pub(crate) fn repair<F: Fs>(fs: &F, file: &F::File, path: &Path, now: Timestamp)
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs.open(&saved, Open::Append)?,
         Err(error) => return Err(error),
     };
+    gjc_fp::fp!("log.torn.opened");
     let mut record = format!("# {} bytes from byte {start}, cut at {now}\n", tail.len()).into_bytes();
     record.extend_from_slice(&tail);
     record.push(b'\n');
     append_all(&torn, &record, torn.stat()?.len)?;
+    gjc_fp::fp!("log.torn.appended");
     torn.sync_data()?;
     if let Some(dir) = saved.parent() {
         fs.sync_dir(dir)?;

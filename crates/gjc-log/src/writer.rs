@@ -236,9 +236,12 @@ impl<F: Fs> Writer<F> {
         if self.unwritten.is_empty() || !self.due {
             return;
         }
+        let first = self.written == 0;
         if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
             self.shared.failed(error);
-        } else if self.env.durability == Durability::Entry {
+        } else if first || self.env.durability == Durability::Entry {
+            // A new session gets its name only when it is durable: nobody waits for that here, but a process that is
+            // killed in the middle of its first turn leaves a session that can be gone on with.
             self.sync_soon();
         }
     }
@@ -376,10 +379,12 @@ impl<F: Fs> Writer<F> {
 
 impl<F: Fs> Drop for Writer<F> {
     fn drop(&mut self) {
+        gjc_fp::fp!("log.close.before");
         self.shared.close();
         if let Some(thread) = self.thread.take() {
             // The thread ends after the sync that it is in; the lock is free once its handle is gone too.
             let _ = thread.join();
+            gjc_fp::fp!("log.close.synced");
         }
     }
 }

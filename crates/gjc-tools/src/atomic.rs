@@ -22,6 +22,7 @@ pub(crate) fn replace(
     let _used_up = by;
     let dir = path.parent().unwrap_or(Path::new("/"));
     let (temp, mut file) = Temp::new(dir, if existing.is_some() { 0o600 } else { 0o666 })?;
+    gjc_fp::fp!("tools.replace.opened");
     file.write_all(bytes)?;
     if let Some(existing) = existing {
         let new = file.metadata()?;
@@ -33,10 +34,12 @@ pub(crate) fn replace(
         file.set_permissions(fs::Permissions::from_mode(existing.mode() & 0o7777))?;
     }
     drop(file);
+    gjc_fp::fp!("tools.replace.written");
     if !go()? {
         return Ok(false);
     }
     temp.become_(path)?;
+    gjc_fp::fp!("tools.replace.renamed");
     Ok(true)
 }
 

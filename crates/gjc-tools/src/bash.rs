@@ -148,10 +148,12 @@ impl Bash {
         spawn.timeout = Some(timeout);
         spawn.spill = artifact(ctx);
         let _by = leave(ctx, &mut permits, digest(input.command.as_bytes()))?;
+        gjc_fp::fp!("tools.bash.before");
         let ran = match shown(spawn.clone(), ctx).await {
             Err(SpawnError::ProgramMissing { .. }) => shown(Spawn { program: "sh".into(), ..spawn }, ctx).await,
             ran => ran,
         };
+        gjc_fp::fp!("tools.bash.after");
         let finished = ran.map_err(|error| Refusal::new("spawn", error.to_string()))?;
         Ok(output(&input.command, timeout, &finished, label))
     }

@@ -40,7 +40,13 @@ fn main() -> ExitCode {
         out::talk(&format!("gjc: {wrong}"));
         return ExitCode::from(2);
     }
-    match run(cli) {
+    let ran = run(cli);
+    #[cfg(feature = "failpoints")]
+    if let Err(error) = world::count_failpoints() {
+        eprintln!("gjc: the passed failpoints could not be counted: {error}");
+        return ExitCode::from(2);
+    }
+    match ran {
         Ok(code) => code,
         Err(failure) => {
             out::talk(&format!("gjc: {failure}"));

@@ -84,6 +84,15 @@ pub(crate) fn set_failpoints() -> Result<(), String> {
     }
 }
 
+/// Writes how many points were passed to the file `GJC_FP_COUNT`, so that a test knows which of them it may ask for.
+#[cfg(feature = "failpoints")]
+pub(crate) fn count_failpoints() -> std::io::Result<()> {
+    match std::env::var_os("GJC_FP_COUNT") {
+        Some(file) => std::fs::write(file, gjc_fp::passed().to_string()),
+        None => Ok(()),
+    }
+}
+
 /// A runtime: one worker for the session, while the calling thread is the face. A face that cannot write never holds the
 /// session up.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -47,6 +47,13 @@ both!(nothing_is_on_disk_before_the_first_answer, bench => {
     assert_eq!(texts(&loaded.value), ["안녕", "네"]);
 });
 
+both!(a_session_gets_its_name_though_nobody_waits_for_it, bench => {
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    drop(writer);
+    assert_eq!(texts(&bench.open().unwrap().0.value), ["x"]);
+});
+
 both!(a_session_goes_on_after_it_was_closed, bench => {
     let mut writer = bench.create();
     add(&mut writer, user("a"));

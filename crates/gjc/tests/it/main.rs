@@ -15,6 +15,8 @@ mod escapes;
 mod failing_storage;
 mod help;
 mod json;
+#[cfg(feature = "failpoints")]
+mod kill;
 mod kit;
 mod locks;
 mod print;
