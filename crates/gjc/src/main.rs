@@ -13,6 +13,8 @@ mod out;
 mod print;
 mod prompt;
 mod rpc;
+#[cfg(test)]
+mod schemas;
 mod sessions;
 mod world;
 

@@ -1,0 +1,29 @@
+//! `docs/schemas` holds the schema of every `--json` output: `GJC_UPDATE=1 cargo test -p gjc schemas`.
+
+use crate::context::ContextJson;
+use crate::sessions::{ListJson, ShowJson, VerifyJson};
+use schemars::schema_for;
+use std::path::Path;
+
+#[test]
+fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let update = std::env::var_os("GJC_UPDATE").is_some();
+    for (name, schema) in [
+        ("sessions-list.json", schema_for!(ListJson)),
+        ("sessions-show.json", schema_for!(ShowJson)),
+        ("sessions-verify.json", schema_for!(VerifyJson)),
+        ("context-show.json", schema_for!(ContextJson)),
+    ] {
+        let path = dir.join(name);
+        let now = format!("{}\n", serde_json::to_string_pretty(&schema).expect("a schema is JSON"));
+        if update {
+            std::fs::write(&path, &now).expect("docs/schemas can be written");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == now,
+            "docs/schemas/{name} is not what the types say; run: GJC_UPDATE=1 cargo test -p gjc schemas"
+        );
+    }
+}
