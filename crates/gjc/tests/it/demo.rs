@@ -16,7 +16,7 @@ fn the_tour() {
     steady(&home, || {
         let mut settings = insta::Settings::clone_current();
         // Sizes follow from the lengths of paths and ids of this run.
-        settings.add_filter(r"\(\d+ bytes\)", "([n] bytes)");
+        settings.add_filter(r"jsonl: \d+ bytes", "jsonl: [n] bytes");
         settings.add_filter(r"request had +\d+ bytes", "request had [n] bytes");
         settings.add_filter(r"\d+ bytes were added", "[n] bytes were added");
         settings.add_filter(r"\d+ bytes were moved", "[n] bytes were moved");
