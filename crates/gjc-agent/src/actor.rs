@@ -1,22 +1,22 @@
 //! The actor: one task that owns the session, takes commands, and answers each exactly once.
 
 use crate::admit::Session;
+use crate::boundary::Prompting;
+use crate::config::Config;
 use crate::events::{Events, Subscription};
 use gjc_context::{Totals, select};
-use gjc_entry::{Env, Leaf, Message, ModelRef, Origin, Params, Source, Thinking};
-use gjc_flow::{LabelWatch, Policy};
-use gjc_llm::{Assembler, End, Provider};
+use gjc_entry::{Leaf, Message, Origin, Source};
+use gjc_flow::LabelWatch;
+use gjc_llm::{Assembler, End};
 use gjc_log::fs::Fs;
 use gjc_log::{Health, Storage, durable};
 use gjc_protocol::{
     Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
-    StepName,
+    StepName, TurnEnd,
 };
-use gjc_tools::Tools;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -24,58 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the actor waits before it tries again to write what could not be written.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
-
-/// Everything that a session runs with.
-#[derive(Clone)]
-pub struct Config {
-    /// Clock, ids, folders, variables.
-    pub env: Env,
-    /// The folder that it works in.
-    pub cwd: PathBuf,
-    /// Who answers.
-    pub provider: Arc<dyn Provider>,
-    /// Which model of theirs.
-    pub model: ModelRef,
-    /// How long it may think.
-    pub thinking: Thinking,
-    /// Numbers of a request.
-    pub params: Params,
-    /// The tools that it may call.
-    pub tools: Tools,
-    /// The rules of flow.
-    pub policy: Policy,
-    /// The system prompt, without the day.
-    pub system: String,
-    /// Whether the day stands at the end of the system prompt.
-    pub with_day: bool,
-}
-
-impl Config {
-    /// The system prompt of a day.
-    pub(crate) fn system_prompt(&self, today: &str) -> String {
-        if self.with_day { format!("{}\n\nToday is {today}.", self.system) } else { self.system.clone() }
-    }
-}
-
-/// A prompt on its way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompting {
-    /// Its pieces.
-    pub parts: Vec<PromptPart>,
-    /// When it enters.
-    pub mode: PromptMode,
-}
-
-impl Prompting {
-    /// Whether it enters at the next step.
-    pub(crate) fn steers(&self) -> bool {
-        self.mode == PromptMode::Steer
-    }
-
-    fn text(&self) -> String {
-        self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
-    }
-}
 
 type Mail = (Command, oneshot::Sender<Outcome>);
 
@@ -134,6 +82,8 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) partial: Option<Assembler>,
     pub(crate) step: StepName,
     pub(crate) closing: bool,
+    /// How the last turn ended.
+    pub(crate) end: Option<TurnEnd>,
     /// Ends when idle.
     finishing: bool,
     mailbox: mpsc::Receiver<Mail>,
@@ -170,6 +120,7 @@ pub fn start<F: Fs>(
         partial: None,
         step: StepName::Idle,
         closing: false,
+        end: None,
         finishing: false,
         mailbox: inbox,
         storage,
@@ -238,8 +189,13 @@ impl<F: Fs> Actor<F> {
         // The log is closed, and its lock free, before anybody is told so.
         drop(self.session);
         gjc_fp::fp!("agent.close.dropped");
+        let value = json!({
+            "stored": self.told == Told::Ok,
+            "end": self.end,
+            "unsaid": self.queue.iter().map(Prompting::text).collect::<Vec<_>>(),
+        });
         for closer in self.closers {
-            let _ = closer.send(Outcome::Done { value: json!({ "stored": self.told == Told::Ok }) });
+            let _ = closer.send(Outcome::Done { value: value.clone() });
         }
     }
 

@@ -3,8 +3,8 @@
 //! The order is [`STEP`] and [`TURN`], and stands nowhere else. A stage only plans; one driver (`turn`) executes plans, in
 //! order. Stages whose part of the product is not there yet plan nothing, at their place.
 
-use crate::actor::Prompting;
 use gjc_entry::DeliveryId;
+use gjc_protocol::{PromptMode, PromptPart};
 
 /// After results, before the next request: what came in, then what a person said meanwhile, then the limit.
 pub const STEP: &[Stage] = &[Stage::Deliveries, Stage::Steering, Stage::Emergency];
@@ -80,6 +80,26 @@ pub struct Boundary {
     pub deliveries: Vec<DeliveryId>,
 }
 
+/// A prompt on its way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompting {
+    /// Its pieces.
+    pub parts: Vec<PromptPart>,
+    /// When it enters.
+    pub mode: PromptMode,
+}
+
+impl Prompting {
+    /// Whether it enters at the next step.
+    pub(crate) fn steers(&self) -> bool {
+        self.mode == PromptMode::Steer
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
 /// What a stage wants done, in order.
 pub type Plan = Vec<Act>;
 
@@ -144,7 +164,6 @@ fn next(boundary: &Boundary) -> NextTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gjc_protocol::PromptMode;
 
     fn boundary(modes: &[PromptMode]) -> Boundary {
         let prompt = |mode: &PromptMode| Prompting { parts: Vec::new(), mode: *mode };

@@ -1,41 +1,29 @@
 //! The calls of one answer: plan, decide, permit, run, admit.
 
-use crate::actor::{Actor, Config};
-use crate::admit::{Fact, NotAdmitted, Session};
+use crate::act;
+use crate::actor::Actor;
+use crate::admit::{Fact, NotAdmitted};
+use gjc_context::INTERRUPTED;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult};
-use gjc_flow::{Call, LabelWatch, Labelled, Permits, Verdict, decide_all};
+use gjc_flow::{Call, Labelled, Permits, Verdict, decide_all};
 use gjc_llm::INCOMPLETE;
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, StepName, ToolEnd};
-use gjc_tools::{Effects, Progress, Run, SessionView, Shown, Surroundings, Tool, ToolCtx, ToolOutput};
+use gjc_tools::{Effects, Run, Shown, Tool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// What the model hears of a tool that panicked.
 const FAILED_INSIDE: &str = "the tool failed inside; this is a fault of gjc, not of the call";
+/// How long tools may take to end once a person has ended the turn.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// What the model hears of a call that an abort came before.
 const NOT_RUN: &str = "not run: the turn was ended before";
-
-/// What calls share for the length of a turn.
-#[derive(Clone)]
-pub(crate) struct Surrounding {
-    pub(crate) cancel: CancellationToken,
-    pub(crate) labels: LabelWatch,
-}
-
-struct Looks(LabelWatch);
-
-impl SessionView for Looks {
-    fn label(&self) -> Label {
-        self.0.now().0
-    }
-}
 
 /// A call as the model asked for it.
 struct Asked {
@@ -144,7 +132,7 @@ impl<F: Fs> Actor<F> {
         self.step = StepName::Deciding;
         let (mut planned, mut calls): (Vec<Ready>, Vec<Call>) = (Vec::new(), Vec::new());
         for ready in batch {
-            let ctx = context(&self.session, &self.config, &self.surrounding(), ready.asked.op.clone());
+            let ctx = self.context(ready.asked.op.clone(), act::nowhere());
             // A plan runs in the actor's own task: a panic in it must not take the session along.
             match catch_unwind(AssertUnwindSafe(|| ready.tool.plan(&ctx, &ready.asked.input))) {
                 Ok(Ok(call)) => {
@@ -183,8 +171,23 @@ impl<F: Fs> Actor<F> {
         }
         self.step = StepName::Running;
         while !running.is_empty() {
-            let ended = self.attend(async { running.join_next_with_id().await }).await;
-            match ended {
+            let (cancel, clock) = (self.cancel.clone(), Arc::clone(&self.config.env.clock));
+            let too_long = async move {
+                cancel.cancelled().await;
+                clock.sleep(PATIENCE).await;
+            };
+            let ended = self.attend(async {
+                tokio::select! {
+                    biased;
+                    ended = running.join_next_with_id() => ended,
+                    // It does not listen: what it did is unknown, and the session goes on without it.
+                    () = too_long => {
+                        running.abort_all();
+                        running.join_next_with_id().await
+                    }
+                }
+            });
+            match ended.await {
                 Some(Ok((id, ran))) => {
                     names.retain(|(other, _)| *other != id);
                     self.finish(ran).await?;
@@ -192,7 +195,8 @@ impl<F: Fs> Actor<F> {
                 Some(Err(error)) => {
                     if let Some(index) = names.iter().position(|(id, _)| *id == error.id()) {
                         let (_, asked) = names.swap_remove(index);
-                        self.refuse(asked, FAILED_INSIDE.into()).await?;
+                        let why = if error.is_cancelled() { INTERRUPTED } else { FAILED_INSIDE };
+                        self.refuse(asked, why.into()).await?;
                     }
                 }
                 None => break,
@@ -201,14 +205,17 @@ impl<F: Fs> Actor<F> {
         Ok(())
     }
 
+    fn context(&self, op: OpId, progress: mpsc::UnboundedSender<String>) -> ToolCtx {
+        act::context(&self.session, &self.config, &self.cancel, op, progress)
+    }
+
     fn start(&self, running: &mut JoinSet<Ran>, ready: Ready, call: Call, permits: Permits) -> tokio::task::Id {
         let Ready { asked, tool, .. } = ready;
         let input = serde_json::from_str(asked.input.get()).unwrap_or(Value::Null);
         self.events.emit(EventBody::ToolStarted { op: asked.op.clone(), tool: asked.name.clone(), input });
         let (progress, mut shown) = mpsc::unbounded_channel();
         let (events, op) = (self.events.clone(), asked.op.clone());
-        let mut ctx = context(&self.session, &self.config, &self.surrounding(), asked.op.clone());
-        ctx.progress = Progress::new(progress);
+        let ctx = self.context(asked.op.clone(), progress);
         let clock = Arc::clone(&self.config.env.clock);
         let handle = running.spawn(async move {
             let began = clock.mono();
@@ -270,10 +277,6 @@ impl<F: Fs> Actor<F> {
         let body = result(id.into(), tool.into(), content, Value::Null, true, at);
         self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
     }
-
-    pub(crate) fn surrounding(&self) -> Surrounding {
-        Surrounding { cancel: self.cancel.clone(), labels: self.session.labels().watch() }
-    }
 }
 
 impl Asked {
@@ -287,25 +290,6 @@ impl Asked {
             incomplete: self.incomplete,
         }
     }
-}
-
-/// The context of one act.
-#[allow(clippy::disallowed_methods, reason = "the actor is the runtime that says who calls")]
-pub(crate) fn context<F: Fs>(session: &Session<F>, config: &Config, around: &Surrounding, op: OpId) -> ToolCtx {
-    let (nowhere, _) = mpsc::unbounded_channel();
-    ToolCtx::new(
-        session.runtime(),
-        op,
-        Surroundings {
-            cancel: around.cancel.clone(),
-            session: Arc::new(Looks(around.labels.clone())),
-            redeem: Arc::new(around.labels.clone()),
-            clock: Arc::clone(&config.env.clock),
-            cwd: config.cwd.clone(),
-            artifacts: session.log().file_path().map(|path| path.with_extension("")),
-            progress: Progress::new(nowhere),
-        },
-    )
 }
 
 /// A tool's result as a body.

@@ -82,7 +82,31 @@ impl Events {
 impl Queue {
     fn push(&self, event: Event, last: bool) {
         let mut waiting = self.lock();
-        let (event, more) = match waiting.events.back_mut() {
+        // What waits already is judged, not the new event: a face that keeps up may get one that is huge.
+        if waiting.events.len() >= MOST_EVENTS || waiting.bytes >= MOST_BYTES {
+            waiting.events.clear();
+            waiting.events.shrink_to(64);
+            waiting.bytes = 0;
+            waiting.events.push_back(Event { seq: event.seq, body: EventBody::Resync });
+            if last {
+                waiting.events.push_back(event);
+            }
+        } else {
+            waiting.take(event);
+        }
+        waiting.closed |= last;
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take(&mut self, event: Event) {
+        let (event, more) = match self.events.back_mut() {
             Some(back) => {
                 let before = back.weight();
                 match back.merge(event) {
@@ -93,24 +117,8 @@ impl Queue {
             }
             None => (Some(event), 0),
         };
-        waiting.bytes += event.as_ref().map_or(more, Event::weight);
-        waiting.events.extend(event);
-        if waiting.events.len() > MOST_EVENTS || waiting.bytes > MOST_BYTES {
-            let seq = waiting.events.back().map_or(0, |event| event.seq);
-            let closed = waiting.events.pop_back().filter(|event| matches!(event.body, EventBody::Closed));
-            waiting.events.clear();
-            waiting.events.shrink_to(64);
-            waiting.events.push_back(Event { seq, body: EventBody::Resync });
-            waiting.events.extend(closed);
-            waiting.bytes = 0;
-        }
-        waiting.closed |= last;
-        drop(waiting);
-        self.wake.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bytes += event.as_ref().map_or(more, Event::weight);
+        self.events.extend(event);
     }
 }
 

@@ -16,14 +16,18 @@
 
 pub mod boundary;
 
+mod act;
 mod actor;
 mod admit;
 mod calls;
+mod config;
 mod events;
 mod recover;
 mod request;
 mod turn;
 
-pub use actor::{Config, Prompting, SessionHandle, start};
+pub use actor::{SessionHandle, start};
 pub use admit::{Fact, NotAdmitted, Session};
+pub use boundary::Prompting;
+pub use config::Config;
 pub use events::{Events, Subscription};

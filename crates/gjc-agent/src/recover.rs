@@ -1,8 +1,8 @@
 //! Opening a session whose last turn was cut: calls without a result are asked about before the model hears anything.
 
+use crate::act;
 use crate::actor::Actor;
 use crate::admit::{NotAdmitted, Session};
-use crate::calls;
 use gjc_context::{ContextMessage, select};
 use gjc_entry::{EntryId, Label, Leaf, Message, OpId};
 use gjc_log::fs::Fs;
@@ -25,7 +25,7 @@ impl<F: Fs> Actor<F> {
         for Unanswered { op, call_id, tool } in unanswered(&self.session) {
             gjc_fp::fp!("agent.recover.asking");
             let Some(found) = self.config.tools.get(&tool).cloned() else { continue };
-            let ctx = calls::context(&self.session, &self.config, &self.surrounding(), op.clone());
+            let ctx = act::context(&self.session, &self.config, &self.cancel, op.clone(), act::nowhere());
             // In a task of its own: a tool that panics knows nothing, and does not take the session along.
             let mut asking = JoinSet::new();
             asking.spawn(async move { found.recover(ctx, &op).await });

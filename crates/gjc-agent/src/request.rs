@@ -1,7 +1,7 @@
 //! From the log to the bytes of the next request.
 
-use crate::actor::Config;
 use crate::admit::{NotAdmitted, Session};
+use crate::config::Config;
 use gjc_context::{CacheMarks, Request, Settings, ToolDef, Violation, check, view};
 use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv};
 use gjc_llm::{Rendered, Unsupported};

@@ -1,8 +1,8 @@
 //! One turn: ask, run calls, ask again, until the model has nothing left to ask; then the turn boundary.
 
-use crate::actor::{Actor, Prompting};
+use crate::actor::Actor;
 use crate::admit::{Fact, NotAdmitted};
-use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, STEP, Stage, TURN};
+use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, Prompting, STEP, Stage, TURN};
 use crate::calls::wants_tools;
 use crate::request::{NoRequest, next_request};
 use futures_util::StreamExt;
@@ -43,6 +43,7 @@ impl<F: Fs> Actor<F> {
                 Cause::Failure => TurnEnd::Failed,
             };
             self.step = StepName::Idle;
+            self.end = Some(end);
             self.events.emit(EventBody::TurnEnded { end });
             gjc_fp::fp!("agent.turn.told");
             if follows == NextTurn::Human && !self.closing {

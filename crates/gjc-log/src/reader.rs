@@ -1,7 +1,7 @@
 //! A look at a session file that changes no byte of it.
 
 use crate::error::OpenError;
-use crate::fs::{Fs, FsFile, Open};
+use crate::fs::{Fs, FsFile, Held, Open};
 use crate::scan::Scanned;
 use gjc_entry::{At, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, PathNodes, Skeleton, Source};
 use std::io;
@@ -70,6 +70,12 @@ impl<F: Fs> Reader<F> {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether another process has the session open for writing at this moment: then an unfinished end is not damage.
+    pub fn writer_at_work(&self, fs: &F) -> bool {
+        // A handle of its own, so that the lock is given back at once where it was free.
+        fs.open(&self.path, Open::Read).and_then(|file| file.try_lock()).is_ok_and(|held| held == Held::Other)
     }
 
     /// Parses every body and says what is wrong with those that cannot be read.

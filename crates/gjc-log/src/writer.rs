@@ -301,7 +301,8 @@ impl<F: Fs> Writer<F> {
             Place::Disk { .. } => self.sync_soon(),
             // Nothing that a person would miss: the first answer has not come.
             Place::Deferred { .. } if !self.due => return Lsn::default(),
-            Place::Deferred { .. } | Place::Memory => {}
+            Place::Deferred { .. } => {}
+            Place::Memory => self.shared.in_memory(lsn.len),
         }
         lsn
     }

@@ -40,9 +40,10 @@ pub enum Command {
     Abort,
     /// The whole state as a face needs it.
     Snapshot,
-    /// End the session at once: stop work, make everything durable.
+    /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how
+    /// the last turn ended (`end`), and which prompts still waited (`unsaid`).
     Close,
-    /// End the session once nothing runs and nothing waits.
+    /// End the session once nothing runs and nothing waits. The reply is that of `close`.
     Finish,
 }
 

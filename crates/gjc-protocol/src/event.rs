@@ -1,5 +1,6 @@
 //! What happens, as faces see it.
 
+use crate::Snapshot;
 use gjc_entry::{Label, Level, OpId, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,6 +134,11 @@ pub enum EventBody {
     },
     /// This face was too slow: events were dropped for it. Ask for a snapshot.
     Resync,
+    /// The state after a `resync`, where no snapshot can be asked for (`--mode json`).
+    Snapshot {
+        /// Everything, as it is now.
+        state: Box<Snapshot>,
+    },
     /// The session is closed: the last event.
     Closed,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Everything a face shows, at one moment. Events with a higher number than `seq` come after it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// The number of the last event that is contained.
     pub seq: u64,
@@ -37,14 +37,14 @@ pub struct Snapshot {
 }
 
 /// An answer that is being written.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Partial {
     /// The message so far, as it would be stored if it were aborted now.
     pub message: Value,
 }
 
 /// A prompt that waits.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Queued {
     /// Its text.
     pub text: String,

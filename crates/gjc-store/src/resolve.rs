@@ -45,7 +45,8 @@ pub fn is_path_like(word: &str) -> bool {
 /// [`NotResolved`]; several matches are listed, none is chosen.
 pub fn resolve<F: Fs>(fs: &F, sessions: &Path, cwd: &Path, word: &str) -> Result<PathBuf, NotResolved> {
     if is_path_like(word) {
-        let path = cwd.join(word);
+        // Without the `.` components, which a person would have to read past.
+        let path: PathBuf = cwd.join(word).components().collect();
         return match fs.stat(&path) {
             Ok(stat) if stat.is_dir => Err(NotResolved::Folder(path)),
             Ok(_) => Ok(path),

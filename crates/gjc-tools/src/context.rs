@@ -31,11 +31,9 @@ impl Progress {
     }
 }
 
-/// Everything a call may use. Only the runtime makes one: who calls is never read from a model's arguments.
+/// What a call may use, whoever makes it.
 #[derive(Clone)]
-pub struct ToolCtx {
-    caller: Caller,
-    op: OpId,
+pub struct Surroundings {
     /// Fires when the call shall end.
     pub cancel: CancellationToken,
     /// The session.
@@ -52,31 +50,20 @@ pub struct ToolCtx {
     pub progress: Progress,
 }
 
-/// The parts of a [`ToolCtx`] that do not say who calls.
+/// Everything a call may use, and who makes it. Only the runtime makes one: who calls is never read from a model's
+/// arguments.
 #[derive(Clone)]
-pub struct Surroundings {
-    /// Fires when the call shall end.
-    pub cancel: CancellationToken,
-    /// The session.
-    pub session: Arc<dyn SessionView>,
-    /// Where permits are redeemed.
-    pub redeem: Arc<dyn Redeem>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Where relative paths begin.
-    pub cwd: PathBuf,
-    /// Where whole outputs are kept.
-    pub artifacts: Option<PathBuf>,
-    /// Where to show output meanwhile.
-    pub progress: Progress,
+pub struct ToolCtx {
+    caller: Caller,
+    op: OpId,
+    around: Surroundings,
 }
 
 impl ToolCtx {
     /// A context for one act. Disallowed outside the actor, the binary and tests.
     #[must_use]
     pub fn new(runtime: &Runtime, op: OpId, around: Surroundings) -> Self {
-        let Surroundings { cancel, session, redeem, clock, cwd, artifacts, progress } = around;
-        Self { caller: runtime.caller(&op.session), op, cancel, session, redeem, clock, cwd, artifacts, progress }
+        Self { caller: runtime.caller(&op.session), op, around }
     }
 
     /// Who calls.
@@ -95,5 +82,12 @@ impl ToolCtx {
     #[must_use]
     pub fn resolve(&self, path: &str) -> PathBuf {
         self.cwd.join(Path::new(path))
+    }
+}
+
+impl std::ops::Deref for ToolCtx {
+    type Target = Surroundings;
+    fn deref(&self) -> &Surroundings {
+        &self.around
     }
 }

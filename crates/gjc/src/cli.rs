@@ -3,6 +3,22 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+const MORE: &str = "\
+Examples:
+  gjc demo                                       the tour, without a network
+  gjc -p \"What does this project do?\"            ask once
+  git diff | gjc -p \"Review this change\"         with text on standard input
+  gjc -p --resume 0197 \"And the tests?\"          go on with a session
+  gjc sessions list                              what there is
+
+Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
+
+Environment:
+  ANTHROPIC_API_KEY       the key for anthropic
+  GJC_CODING_AGENT_DIR    where sessions and blobs live, instead of ~/.gjc/agent
+
+Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
+
 /// A coding agent whose work survives anything.
 #[derive(Debug, Parser)]
 #[command(
@@ -10,7 +26,8 @@ use std::path::PathBuf;
     version,
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    after_long_help = MORE
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -22,7 +39,7 @@ pub(crate) struct Cli {
 /// How a session is run.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
-    /// What to say; text on standard input is added to it.
+    /// What to say; text on standard input is added to it (it is read to its end).
     pub(crate) prompt: Vec<String>,
     /// Print one answer and exit.
     #[arg(short, long)]

@@ -2,7 +2,7 @@
 
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
-use crate::prompt;
+use crate::prompt::PromptFiles;
 use gjc_agent::{Config, Session};
 use gjc_entry::{Env, Header, Level, ModelRef, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
@@ -33,12 +33,10 @@ pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, F
         Some(dir) => real_dir(dir)?,
         None => real_dir(Path::new("."))?,
     };
+    // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
+    let path = args.resume.as_ref().map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?;
     let (provider, model) = provider(env, args)?;
-    let mut notices = Vec::new();
-    let (writer, cwd, resumed) = match &args.resume {
-        Some(word) => resume(env, word, &here, args.cwd.is_some(), &mut notices).await?,
-        None => (create(env, &here, !args.no_session), here, false),
-    };
+    let files = PromptFiles::read(args)?;
     let tools = gjc_tools::builtin(&env.vars);
     let tools = match &args.tools {
         Some(names) => tools
@@ -46,11 +44,16 @@ pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, F
             .map_err(Failure::misuse)?,
         None => tools,
     };
+    let mut notices = Vec::new();
+    let (writer, cwd, resumed) = match &path {
+        Some(path) => resume(env, path, &here, args.cwd.is_some(), &mut notices).await?,
+        None => (create(env, &here, !args.no_session), here, false),
+    };
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: prompt::system(args, &cwd)?,
+        system: files.system(&cwd),
         with_day: args.system_prompt.is_none(),
         cwd,
         provider,
@@ -86,13 +89,12 @@ fn log_env(env: &Env, blobs: Option<PathBuf>) -> LogEnv<OsFs> {
 
 async fn resume(
     env: &Env,
-    word: &str,
+    path: &Path,
     here: &Path,
     cwd_given: bool,
     notices: &mut Vec<String>,
 ) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
-    let path = resolve(&OsFs, &env.dirs.sessions(), here, word)?;
-    let (writer, more) = open(env, &path).await?;
+    let (writer, more) = open(env, path).await?;
     notices.extend(more);
     let recorded = PathBuf::from(&writer.header().cwd);
     let cwd = if cwd_given || recorded.as_os_str().is_empty() {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::sessions::{find, look, message_json, print_json, role, text};
 use gjc_context::{CacheMarks, Folds, Request, Settings, check, select, view};
-use gjc_entry::{Body, EntryId, Env, Leaf, Message, Source};
+use gjc_entry::{Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use schemars::JsonSchema;
@@ -91,7 +91,8 @@ fn leaf(reader: &Reader<OsFs>, at: Option<&str>) -> Result<Leaf, Failure> {
     })
 }
 
-/// An answer stands for the request that it answers.
+/// An answer stands for the request that it answers. Any other entry stands for the request that follows it; settings that
+/// were written for just that request stand between the two.
 fn before_answer(reader: &Reader<OsFs>, leaf: Leaf) -> Leaf {
     let Some(tree) = reader.skeleton() else { return leaf };
     let ordinal = match leaf {
@@ -99,11 +100,14 @@ fn before_answer(reader: &Reader<OsFs>, leaf: Leaf) -> Leaf {
         Leaf::Current => tree.leaf(),
         Leaf::Root => None,
     };
-    let Some(node) = ordinal.and_then(|ordinal| tree.node(ordinal)) else { return leaf };
+    let Some((ordinal, node)) = ordinal.and_then(|ordinal| Some((ordinal, tree.node(ordinal)?))) else { return leaf };
     match reader.body(node.at()) {
         Ok(entry) if matches!(entry.body, Body::Message(Message::Assistant(_))) => {
             node.parent().map_or(Leaf::Root, Leaf::At)
         }
-        _ => leaf,
+        _ => {
+            let follows = |(_, next): &(Ordinal, &Node)| next.parent() == Some(ordinal) && next.kind() == Kind::OwnEnv;
+            tree.iter().find(follows).map_or(leaf, |(settings, _)| Leaf::At(settings))
+        }
     }
 }

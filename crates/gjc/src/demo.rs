@@ -5,17 +5,21 @@ use crate::compose;
 use crate::context::rebuild;
 use crate::failure::Failure;
 use crate::{out, world};
+use futures_util::stream::BoxStream;
 use gjc_agent::{Config, Session, SessionHandle};
-use gjc_context::{ContextMessage, select};
-use gjc_entry::{Dirs, Env, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
+use gjc_context::{Checked, ContextMessage, Request, select};
+use gjc_entry::{Blobs, Dirs, Env, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
 use gjc_flow::{Policy, Runtime};
-use gjc_llm::scripted::{self, ScriptedModel};
+use gjc_llm::scripted::{self, Scripted, ScriptedModel};
+use gjc_llm::{Provider, ProviderError, Rendered, StreamEvent, Unsupported};
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Reader};
+use gjc_log::{BlobStore, Reader, Writer};
 use gjc_protocol::{Command, EventBody, Outcome, PromptMode, PromptPart};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("demo.jsonl");
 
@@ -30,16 +34,18 @@ pub(crate) fn run(env: &Env, dir: Option<PathBuf>, quiet: bool) -> Result<ExitCo
     world::runtime()?.block_on(async {
         tour.say("gjc demo: a tour without a network. The model is a script; everything else is real.");
         tour.say(&format!("Everything happens in {}, which can be deleted afterwards.", place.display()));
-        let file = tour.station_prompt(&env, &work).await?;
-        tour.station_restart(&env, &work, &file).await?;
-        tour.station_request(&env, &file)?;
+        let sent = Sent::default();
+        let file = tour.station_prompt(&env, &work, &sent).await?;
+        tour.station_restart(&env, &work, &file, &sent).await?;
+        tour.station_request(&env, &file, &sent)?;
         tour.station_torn(&env, &file).await?;
         let id = Reader::open(&OsFs, &file)?.value.header().id.clone();
         tour.say("\nLook for yourself:");
         tour.say(&format!("  export GJC_CODING_AGENT_DIR={}", env.dirs.agent.display()));
-        tour.say("  gjc sessions list");
-        tour.say(&format!("  gjc sessions show {id}"));
-        tour.say(&format!("  gjc context request {id}"));
+        let gjc = std::env::current_exe().map_or_else(|_| "gjc".into(), |path| path.display().to_string());
+        tour.say(&format!("  {gjc} sessions list"));
+        tour.say(&format!("  {gjc} sessions show {id}"));
+        tour.say(&format!("  {gjc} context request {id}"));
         if quiet {
             out::line(&file.display().to_string());
         }
@@ -59,35 +65,12 @@ impl Tour {
     }
 
     /// A prompt goes through the whole house.
-    async fn station_prompt(&self, env: &Env, work: &Path) -> Result<PathBuf, Failure> {
+    async fn station_prompt(&self, env: &Env, work: &Path, sent: &Sent) -> Result<PathBuf, Failure> {
         self.say("\n1. A prompt, and real tools");
         let writer = compose::create(env, work, true);
-        let (handle, actor) = start(env, work, writer, false)?;
-        let mut events = handle.subscribe();
-        say(&handle, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;
-        let mut file = None;
-        while let Some(event) = events.next().await {
-            match event.body {
-                EventBody::Session { file: Some(path), .. } => file = Some(PathBuf::from(path)),
-                EventBody::ToolStarted { tool, input, .. } => self.say(&format!("   {tool} {input}")),
-                EventBody::Message { message, .. } if message["role"] == "toolResult" => {
-                    let text = message["content"][0]["text"].as_str().unwrap_or_default();
-                    text.lines().take(6).for_each(|line| self.say(&format!("      │ {line}")));
-                }
-                EventBody::Message { message, .. } if message["role"] == "assistant" => {
-                    let blocks = message["content"].as_array().cloned().unwrap_or_default();
-                    blocks
-                        .iter()
-                        .filter_map(|block| block["text"].as_str())
-                        .for_each(|text| self.say(&format!("   model: {text}")));
-                }
-                EventBody::Error { sentence, .. } => return Err(Failure::new(sentence)),
-                EventBody::TurnEnded { .. } => close(&handle).await,
-                _ => {}
-            }
-        }
-        let _ = actor.await;
-        let file = file.ok_or_else(|| Failure::new("the demo's session has no file"))?;
+        let file =
+            writer.file_path().map(Path::to_path_buf).ok_or_else(|| Failure::new("the demo's session has no file"))?;
+        self.turn(env, work, writer, sent, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;
         let size = std::fs::metadata(&file).map_or(0, |found| found.len());
         let shown = file.strip_prefix(&env.dirs.agent).unwrap_or(&file).display();
         self.say(&format!("   The session is agent/{shown}: {size} bytes, durable before the turn ended."));
@@ -95,20 +78,12 @@ impl Tour {
     }
 
     /// The process could have ended here: another one goes on from the file alone.
-    async fn station_restart(&self, env: &Env, work: &Path, file: &Path) -> Result<(), Failure> {
+    async fn station_restart(&self, env: &Env, work: &Path, file: &Path, sent: &Sent) -> Result<(), Failure> {
         self.say("\n2. The session again, from its file alone");
         let before = std::fs::read(file).map_err(|error| cannot(file, &error))?;
         let (writer, _) = compose::open(env, file).await?;
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
-        let (handle, actor) = start(env, work, writer, true)?;
-        let mut events = handle.subscribe();
-        say(&handle, "What did you note?").await?;
-        while let Some(event) = events.next().await {
-            if let EventBody::TurnEnded { .. } = event.body {
-                close(&handle).await;
-            }
-        }
-        let _ = actor.await;
+        self.turn(env, work, writer, sent, "What did you note?").await?;
         let after = std::fs::read(file).map_err(|error| cannot(file, &error))?;
         if !after.starts_with(&before) {
             return Err(Failure::new("the session file did not only grow; this is a fault of gjc"));
@@ -120,24 +95,84 @@ impl Tour {
         Ok(())
     }
 
-    /// Every request of the past can be rebuilt.
-    fn station_request(&self, env: &Env, file: &Path) -> Result<(), Failure> {
+    /// One turn, told as it happens.
+    async fn turn(
+        &self,
+        env: &Env,
+        work: &Path,
+        writer: Writer<OsFs>,
+        sent: &Sent,
+        prompt: &str,
+    ) -> Result<(), Failure> {
+        self.say(&format!("   you: {prompt}"));
+        let (handle, actor) = start(env, work, writer, sent)?;
+        let mut events = handle.subscribe();
+        let parts = vec![PromptPart { text: prompt.into(), origin: Origin::Typed }];
+        if let Outcome::Refused(refusal) = handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
+            return Err(refusal.into());
+        }
+        let finish = tokio::spawn(async move { handle.call(Command::Finish).await });
+        let mut results: Vec<Value> = Vec::new();
+        while let Some(event) = events.next().await {
+            match event.body {
+                EventBody::Message { message, .. } if message["role"] == "toolResult" => results.push(message),
+                EventBody::MessageStarted => self.results(&mut results),
+                EventBody::Message { message, .. } if message["role"] == "assistant" => self.answer(&message),
+                EventBody::Error { sentence, .. } => return Err(Failure::new(sentence)),
+                _ => {}
+            }
+        }
+        let _ = (finish.await, actor.await);
+        Ok(())
+    }
+
+    fn answer(&self, message: &Value) {
+        for block in message["content"].as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("text") => self.say(&format!("   model: {}", block["text"].as_str().unwrap_or_default())),
+                Some("toolCall") => {
+                    self.say(&format!("   → {} {}", block["name"].as_str().unwrap_or_default(), block["arguments"]));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Results came as they ended; they are told in the order of their calls.
+    fn results(&self, results: &mut Vec<Value>) {
+        results.sort_by_key(|result| result["toolCallId"].to_string());
+        for result in results.drain(..) {
+            self.say(&format!("   ← {}", result["toolName"].as_str().unwrap_or_default()));
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            let mut lines = text.lines();
+            lines.by_ref().take(5).for_each(|line| self.say(&format!("      │ {line}")));
+            if lines.next().is_some() {
+                self.say("      │ …");
+            }
+        }
+    }
+
+    /// Every request of the past can be rebuilt: here, beside the bytes that were sent.
+    fn station_request(&self, env: &Env, file: &Path, sent: &Sent) -> Result<(), Failure> {
         self.say("\n3. What the model saw, byte for byte");
         let loaded = Reader::open(&OsFs, file)?;
         let reader = &loaded.value;
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let (selected, _) = select(reader, Leaf::Current).map_err(|error| Failure::new(error.to_string()))?;
-        for item in &selected {
-            if let ContextMessage::Message(Message::Assistant(_)) = &item.message {
-                let bytes = rebuild(reader, &blobs, Some(&item.id.to_string()))?;
-                let name = BlobStore::<OsFs>::name(&bytes).hex();
-                self.say(&format!(
-                    "   answer {}: its request had {:>6} bytes, sha256 {}…",
-                    item.id,
-                    bytes.len(),
-                    &name[..12]
+        let answers =
+            selected.iter().filter(|item| matches!(&item.message, ContextMessage::Message(Message::Assistant(_))));
+        for (item, sent) in answers.zip(sent.bodies()) {
+            let rebuilt = rebuild(reader, &blobs, Some(&item.id.to_string()))?;
+            if rebuilt != sent {
+                return Err(Failure::new(
+                    "a request was rebuilt with other bytes than were sent; this is a fault of gjc",
                 ));
             }
+            self.say(&format!(
+                "   answer {}: {:>5} bytes were sent, and rebuilt from the log: the same",
+                item.id,
+                rebuilt.len()
+            ));
         }
         Ok(())
     }
@@ -163,19 +198,21 @@ impl Tour {
 fn start(
     env: &Env,
     work: &Path,
-    writer: gjc_log::Writer<OsFs>,
-    resumed: bool,
+    writer: Writer<OsFs>,
+    sent: &Sent,
 ) -> Result<(SessionHandle, tokio::task::JoinHandle<()>), Failure> {
+    let resumed = writer.on_disk();
     let script =
         ScriptedModel::parse(Path::new("demo.jsonl"), SCRIPT).map_err(|error| Failure::new(error.to_string()))?;
     // The second station plays the last line of the script.
     let name = if resumed { "again" } else { scripted::MAIN };
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
         .map_err(|above| Failure::new(above.to_string()))?;
+    let model = script.player([name], Arc::clone(&env.clock));
     let config = Config {
         env: env.clone(),
         cwd: work.into(),
-        provider: Arc::new(script.player([name], Arc::clone(&env.clock))),
+        provider: Arc::new(Recorded { model, sent: sent.clone() }),
         model: ModelRef { provider: "scripted".into(), id: "demo".into(), api: scripted::API.into() },
         thinking: Thinking::Off,
         params: Params { max_tokens: 4096 },
@@ -187,16 +224,43 @@ fn start(
     Ok(gjc_agent::start(session, config, resumed))
 }
 
-async fn say(handle: &SessionHandle, text: &str) -> Result<(), Failure> {
-    let parts = vec![PromptPart { text: text.into(), origin: Origin::Typed }];
-    match handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
-        Outcome::Refused(refusal) => Err(refusal.into()),
-        _ => Ok(()),
+/// The bodies that were sent to the model.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Sent {
+    fn bodies(&self) -> Vec<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn close(handle: &SessionHandle) {
-    handle.call(Command::Close).await;
+/// The script, with a look at what it is sent.
+struct Recorded {
+    model: Scripted,
+    sent: Sent,
+}
+
+impl Provider for Recorded {
+    fn render(&self, request: &Checked<Request>, blobs: &dyn Blobs) -> Result<Rendered, Unsupported> {
+        self.model.render(request, blobs)
+    }
+
+    fn stream(
+        &self,
+        request: Rendered,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StreamEvent, ProviderError>> {
+        self.sent.0.lock().unwrap_or_else(PoisonError::into_inner).push(request.body.to_vec());
+        self.model.stream(request, cancel)
+    }
+
+    fn api(&self) -> &'static str {
+        self.model.api()
+    }
+
+    fn renderer(&self) -> u16 {
+        self.model.renderer()
+    }
 }
 
 /// A new, empty folder.

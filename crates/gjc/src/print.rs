@@ -4,6 +4,7 @@ use crate::cli::{Mode, SessionArgs};
 use crate::compose::{Composed, compose};
 use crate::failure::Failure;
 use crate::{out, prompt, world};
+use gjc_agent::SessionHandle;
 use gjc_entry::Env;
 use gjc_protocol::{Command, Event, EventBody, Health, Outcome, PromptMode, TurnEnd};
 use std::process::ExitCode;
@@ -23,46 +24,59 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
             let handle = handle.clone();
             async move {
                 interrupted().await;
-                handle.call(Command::Abort).await
+                handle.call(Command::Abort).await;
+                // The second time a person means it.
+                interrupted().await;
+                std::process::exit(130)
             }
         });
         if let Outcome::Refused(refusal) = handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
             return Err(refusal.into());
         }
+        let finish = tokio::spawn({
+            let handle = handle.clone();
+            async move { handle.call(Command::Finish).await }
+        });
         let mut printed = Printed::default();
         while let Some(event) = events.next().await {
             if args.mode == Mode::Json {
                 out::line(&serde_json::to_string(&event).unwrap_or_default());
             }
-            let ended = matches!(event.body, EventBody::TurnEnded { .. });
-            printed.see(event);
-            if ended {
+            match event.body {
+                EventBody::Resync if args.mode == Mode::Json => resync(&handle, event.seq).await,
                 // The answer is out before the session is closed: closing may take a moment, reading it need not wait.
-                if args.mode == Mode::Text {
-                    printed.answer();
-                }
-                let handle = handle.clone();
-                tokio::spawn(async move { handle.call(Command::Close).await });
+                EventBody::TurnEnded { .. } if args.mode == Mode::Text => printed.answer(),
+                body => printed.see(body),
             }
         }
         interrupt.abort();
         let _ = actor.await;
-        Ok(printed.end())
+        Ok(printed.end(finish.await.ok()))
     })
+}
+
+/// Standard output was not read for so long that events were dropped: the state takes their place.
+async fn resync(handle: &SessionHandle, seq: u64) {
+    // A session that is closing answers no more; what is left of its events tells the end.
+    if let Outcome::Done { value } = handle.call(Command::Snapshot).await
+        && let Ok(state) = serde_json::from_value(value)
+    {
+        let event = Event { seq, body: EventBody::Snapshot { state } };
+        out::line(&serde_json::to_string(&event).unwrap_or_default());
+    }
 }
 
 /// What of the events matters at the end.
 #[derive(Default)]
 struct Printed {
     text: String,
-    end: Option<TurnEnd>,
     unstored: Option<String>,
     failure: Option<String>,
 }
 
 impl Printed {
-    fn see(&mut self, event: Event) {
-        match event.body {
+    fn see(&mut self, body: EventBody) {
+        match body {
             EventBody::Message { message, .. } if message["role"] == "assistant" => {
                 let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
@@ -80,7 +94,6 @@ impl Printed {
                 let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 self.failure = Some(format!("{sentence}{hint}"));
             }
-            EventBody::TurnEnded { end } => self.end = Some(end),
             _ => {}
         }
     }
@@ -91,7 +104,8 @@ impl Printed {
         }
     }
 
-    fn end(self) -> ExitCode {
+    /// The exit code, from the reply to `finish`.
+    fn end(self, reply: Option<Outcome>) -> ExitCode {
         if let Some(failure) = &self.failure {
             out::talk(&format!("gjc: {failure}"));
         }
@@ -101,9 +115,10 @@ impl Printed {
                 "hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR",
             );
         }
-        match self.end {
-            Some(TurnEnd::Done) if self.unstored.is_none() => ExitCode::SUCCESS,
-            Some(TurnEnd::Aborted) => ExitCode::from(130),
+        let Some(Outcome::Done { value }) = reply else { return ExitCode::FAILURE };
+        match serde_json::from_value(value["end"].clone()) {
+            Ok(TurnEnd::Done) if value["stored"] == true => ExitCode::SUCCESS,
+            Ok(TurnEnd::Aborted) => ExitCode::from(130),
             _ => ExitCode::FAILURE,
         }
     }

@@ -5,23 +5,36 @@ use crate::failure::Failure;
 use gjc_entry::Origin;
 use gjc_protocol::PromptPart;
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The system prompt without the day.
-pub(crate) fn system(args: &SessionArgs, cwd: &Path) -> Result<String, Failure> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("the prompt file {} cannot be read: {error}", path.display())))
-    };
-    let mut system = match &args.system_prompt {
-        Some(path) => read(path)?,
-        None => builtin(cwd),
-    };
-    if let Some(path) = &args.append_system_prompt {
-        system.push_str("\n\n");
-        system.push_str(&read(path)?);
+/// The texts of the prompt files, read before anything is opened.
+pub(crate) struct PromptFiles {
+    instead: Option<String>,
+    after: Option<String>,
+}
+
+impl PromptFiles {
+    /// Reads the files that the arguments name.
+    pub(crate) fn read(args: &SessionArgs) -> Result<Self, Failure> {
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path)
+                .map_err(|error| Failure::usage(format!("the prompt file {} cannot be read: {error}", path.display())))
+        };
+        Ok(Self {
+            instead: args.system_prompt.as_ref().map(read).transpose()?,
+            after: args.append_system_prompt.as_ref().map(read).transpose()?,
+        })
     }
-    Ok(system)
+
+    /// The system prompt without the day.
+    pub(crate) fn system(self, cwd: &Path) -> String {
+        let mut system = self.instead.unwrap_or_else(|| builtin(cwd));
+        if let Some(after) = self.after {
+            system.push_str("\n\n");
+            system.push_str(&after);
+        }
+        system
+    }
 }
 
 fn builtin(cwd: &Path) -> String {

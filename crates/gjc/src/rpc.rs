@@ -13,10 +13,14 @@ use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// A line in.
 const EXAMPLE: &str = r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#;
+
+/// How long replies may take once the session is closed.
+const REPLIES: Duration = Duration::from_millis(500);
 
 /// Serves until the input ends or the session is closed.
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
@@ -63,7 +67,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
             async move {
                 print::interrupted().await;
                 stopped.store(true, Ordering::SeqCst);
-                handle.call(Command::Close).await
+                handle.call(Command::Close).await;
+                // The second time a person means it.
+                print::interrupted().await;
+                std::process::exit(130)
             }
         });
         let mut closed = None;
@@ -78,12 +85,9 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         }
         let interrupted = stopped.load(Ordering::SeqCst);
         interrupt.abort();
-        if interrupted {
-            // It may be waiting for a line that never comes.
-            replies.abort();
-        }
-        // Every command has its reply before the last event.
-        let _ = replies.await;
+        // Every command has its reply before the last event. A closed session replies at once, so whoever takes longer is
+        // waiting for a line that may never come.
+        let _ = tokio::time::timeout(REPLIES, replies).await;
         while let Ok(reply) = said.try_recv() {
             out::line(&reply);
         }

@@ -265,13 +265,21 @@ pub(crate) struct VerifiedJson {
     unreadable: Option<String>,
     /// Whether it ends in the middle of a line.
     unfinished: bool,
+    /// Whether another process has it open for writing; then an unfinished line is no damage.
+    writing: bool,
     /// What is damaged.
     damage: Vec<DamageJson>,
 }
 
+impl VerifiedJson {
+    fn is_sound(&self) -> bool {
+        self.damage.is_empty() && self.unreadable.is_none() && (!self.unfinished || self.writing)
+    }
+}
+
 fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path)).collect();
-    let sound = files.iter().all(|file| file.damage.is_empty() && file.unreadable.is_none() && !file.unfinished);
+    let sound = files.iter().all(VerifiedJson::is_sound);
     let code = if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if json {
         print_json(&VerifyJson { sound, files });
@@ -284,10 +292,11 @@ fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             out::line(&out::row(&why));
             continue;
         }
-        let state = if file.damage.is_empty() && !file.unfinished { "sound" } else { "damaged" };
-        out::line(&format!("{path}: {} entries, {state}", file.entries));
-        if file.unfinished {
-            out::line("  the last line is unfinished: a writer is at work, or was cut off; the next one mends it");
+        let state = if file.is_sound() { "sound" } else { "damaged" };
+        let writing = if file.writing { ", open in another process" } else { "" };
+        out::line(&format!("{path}: {} entries, {state}{writing}", file.entries));
+        if file.unfinished && !file.writing {
+            out::line("  the last line is unfinished: its writer was cut off; the next one mends it");
         }
         for damage in file.damage {
             out::line(&format!("  {}", out::row(&damage.what)));
@@ -304,6 +313,7 @@ fn verify_one(path: &Path) -> VerifiedJson {
             entries: 0,
             unreadable: Some(why.to_string()),
             unfinished: false,
+            writing: false,
             damage: Vec::new(),
         },
         Ok(loaded) => {
@@ -313,6 +323,7 @@ fn verify_one(path: &Path) -> VerifiedJson {
                 entries: loaded.value.skeleton().map_or(0, gjc_entry::Skeleton::len),
                 unreadable: None,
                 unfinished: loaded.tail != Tail::Clean,
+                writing: loaded.value.writer_at_work(&OsFs),
                 damage: loaded.damage.iter().chain(&bodies).map(DamageJson::from).collect(),
             }
         }

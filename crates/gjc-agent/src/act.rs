@@ -1,0 +1,49 @@
+//! What an act of a tool has around it, and who it is.
+
+use crate::admit::Session;
+use crate::config::Config;
+use gjc_entry::{Label, OpId};
+use gjc_flow::LabelWatch;
+use gjc_log::fs::Fs;
+use gjc_tools::{Progress, SessionView, Surroundings, ToolCtx};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+struct Looks(LabelWatch);
+
+impl SessionView for Looks {
+    fn label(&self) -> Label {
+        self.0.now().0
+    }
+}
+
+/// The context of one act; what it shows meanwhile goes to `progress`.
+#[allow(clippy::disallowed_methods, reason = "the actor is the runtime that says who calls")]
+pub(crate) fn context<F: Fs>(
+    session: &Session<F>,
+    config: &Config,
+    cancel: &CancellationToken,
+    op: OpId,
+    progress: mpsc::UnboundedSender<String>,
+) -> ToolCtx {
+    let labels = session.labels().watch();
+    ToolCtx::new(
+        session.runtime(),
+        op,
+        Surroundings {
+            cancel: cancel.clone(),
+            session: Arc::new(Looks(labels.clone())),
+            redeem: Arc::new(labels),
+            clock: Arc::clone(&config.env.clock),
+            cwd: config.cwd.clone(),
+            artifacts: session.log().file_path().map(|path| path.with_extension("")),
+            progress: Progress::new(progress),
+        },
+    )
+}
+
+/// For an act that shows nothing.
+pub(crate) fn nowhere() -> mpsc::UnboundedSender<String> {
+    mpsc::unbounded_channel().0
+}

@@ -1,0 +1,40 @@
+//! What a session runs with.
+
+use gjc_entry::{Env, ModelRef, Params, Thinking};
+use gjc_flow::Policy;
+use gjc_llm::Provider;
+use gjc_tools::Tools;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Everything that a session runs with.
+#[derive(Clone)]
+pub struct Config {
+    /// Clock, ids, folders, variables.
+    pub env: Env,
+    /// The folder that it works in.
+    pub cwd: PathBuf,
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// Which model of theirs.
+    pub model: ModelRef,
+    /// How long it may think.
+    pub thinking: Thinking,
+    /// Numbers of a request.
+    pub params: Params,
+    /// The tools that it may call.
+    pub tools: Tools,
+    /// The rules of flow.
+    pub policy: Policy,
+    /// The system prompt, without the day.
+    pub system: String,
+    /// Whether the day stands at the end of the system prompt.
+    pub with_day: bool,
+}
+
+impl Config {
+    /// The system prompt of a day.
+    pub(crate) fn system_prompt(&self, today: &str) -> String {
+        if self.with_day { format!("{}\n\nToday is {today}.", self.system) } else { self.system.clone() }
+    }
+}
