@@ -86,6 +86,8 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) end: Option<TurnEnd>,
     /// Ends when idle.
     finishing: bool,
+    /// Every face is gone, and all that they sent was read.
+    gone: bool,
     mailbox: mpsc::Receiver<Mail>,
     storage: watch::Receiver<Storage>,
     told: Told,
@@ -122,6 +124,7 @@ pub fn start<F: Fs>(
         closing: false,
         end: None,
         finishing: false,
+        gone: false,
         mailbox: inbox,
         storage,
         told: Told::Ok,
@@ -173,7 +176,7 @@ impl<F: Fs> Actor<F> {
                     }
                     Some((command, reply)) => self.command(command, reply),
                     // Nobody can reach the session any more.
-                    None => self.finishing = true,
+                    None => (self.gone, self.finishing) = (true, true),
                 },
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = &mut again, if failing => {
@@ -271,10 +274,10 @@ impl<F: Fs> Actor<F> {
         loop {
             tokio::select! {
                 biased;
-                mail = self.mailbox.recv(), if !self.mailbox.is_closed() => match mail {
+                mail = self.mailbox.recv(), if !self.gone => match mail {
                     Some((command, reply)) => self.command(command, reply),
                     // Every face is gone: finish what runs, as a person would want, and end.
-                    None => self.finishing = true,
+                    None => (self.gone, self.finishing) = (true, true),
                 },
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 done = &mut work => return done,
@@ -346,8 +349,8 @@ impl<F: Fs> Actor<F> {
 impl<F: Fs> Session<F> {
     /// The last entry's message, as JSON.
     pub(crate) fn last_message(&self) -> Option<Value> {
-        let node = self.log().path(Leaf::Current).ok()?.0.pop()?;
-        match &self.log().body(node.at).ok()?.body {
+        let at = self.log().skeleton()?.node(self.log().leaf()?)?.at();
+        match &self.log().body(at).ok()?.body {
             gjc_entry::Body::Message(message) => Some(to_json(message)),
             _ => None,
         }

@@ -32,7 +32,7 @@ impl Fact {
     }
 }
 
-/// Why a fact did not come in. Nothing has changed, the label neither.
+/// Why a fact did not come in.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAdmitted {
@@ -54,7 +54,7 @@ pub struct Session<F: Fs> {
 }
 
 impl<F: Fs> Session<F> {
-    /// Around an open log. Its taint is that of its last labelled line; `floor` lets it begin higher.
+    /// Around an open log. Its taint is that of its last labelled line.
     ///
     /// # Errors
     /// [`AboveClearance`] when it has taken in more than `clearance` allows.
@@ -75,17 +75,19 @@ impl<F: Fs> Session<F> {
     /// The entry bears the session's whole label as it is from now on, in the same line as its content.
     ///
     /// # Errors
-    /// [`NotAdmitted`]; nothing has changed then.
+    /// [`NotAdmitted`]. Above the clearance nothing has changed; a refusal of the log leaves the label raised, which errs on
+    /// the safe side, and restores no trust.
+    #[expect(clippy::disallowed_methods, reason = "the one door")]
     pub fn admit(&mut self, fact: Labelled<Fact>) -> Result<Appended, NotAdmitted> {
-        let fact = fact.open(&mut self.labels)?;
-        if fact.typed {
+        let Fact { body, parent, typed } = fact.open(&mut self.labels)?;
+        let body = normalise(store_images(cap(body)));
+        let label = Label { trusted: typed || self.labels.label().trusted, ..self.labels.label() };
+        gjc_fp::fp!("agent.admit.before");
+        let appended = self.writer.append(Batch::One(Draft { body, label, parent }))?;
+        gjc_fp::fp!("agent.admit.appended");
+        if typed {
             self.labels.human_spoke();
         }
-        let body = normalise(store_images(cap(fact.body)));
-        let draft = Draft { body, label: self.labels.label(), parent: fact.parent };
-        gjc_fp::fp!("agent.admit.before");
-        let appended = self.writer.append(Batch::One(draft))?;
-        gjc_fp::fp!("agent.admit.appended");
         Ok(appended)
     }
 

@@ -12,7 +12,6 @@ use gjc_protocol::{EventBody, StepName, ToolEnd};
 use gjc_tools::{Effects, Run, Shown, Tool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -111,6 +110,9 @@ impl<F: Fs> Actor<F> {
 
     fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, Box<(Asked, String)>> {
         let found = self.config.tools.get(&asked.name).and_then(|tool| Some((tool, tool.spec(&Shown::default())?)));
+        if asked.op.call == u16::MAX {
+            return Err(Box::new((asked, "not run: one message cannot hold so many calls".into())));
+        }
         if asked.incomplete {
             let why = "not run: the arguments broke off at the output limit; send less in one call, or split it";
             return Err(Box::new((asked, why.into())));
@@ -133,8 +135,10 @@ impl<F: Fs> Actor<F> {
         let (mut planned, mut calls): (Vec<Ready>, Vec<Call>) = (Vec::new(), Vec::new());
         for ready in batch {
             let ctx = self.context(ready.asked.op.clone(), act::nowhere());
-            // A plan runs in the actor's own task: a panic in it must not take the session along.
-            match catch_unwind(AssertUnwindSafe(|| ready.tool.plan(&ctx, &ready.asked.input))) {
+            // A plan looks at paths, and a path may hang (a dead network folder): never in the actor's own task.
+            let (tool, input) = (Arc::clone(&ready.tool), ready.asked.input.clone());
+            let planning = tokio::task::spawn_blocking(move || tool.plan(&ctx, &input));
+            match self.attend(planning).await {
                 Ok(Ok(call)) => {
                     planned.push(ready);
                     calls.push(call);
@@ -147,10 +151,18 @@ impl<F: Fs> Actor<F> {
         let mut running: JoinSet<Ran> = JoinSet::new();
         let mut names: Vec<(tokio::task::Id, Asked)> = Vec::new();
         for ((ready, call), decision) in planned.into_iter().zip(calls).zip(decisions) {
-            if let Verdict::Block(why) = &decision.verdict {
-                let why = why.clone();
-                self.refuse(ready.asked, why).await?;
-                continue;
+            match &decision.verdict {
+                Verdict::Allow => {}
+                Verdict::Block(why) => {
+                    let why = why.clone();
+                    self.refuse(ready.asked, why).await?;
+                    continue;
+                }
+                // A verdict that is not understood is no leave.
+                _ => {
+                    self.refuse(ready.asked, "not run: this version cannot carry the decision out".into()).await?;
+                    continue;
+                }
             }
             // An effect outside is never without its record: the answer that asks for it is durable first.
             if ready.effects == Effects::Outside && !self.make_durable().await {

@@ -31,6 +31,8 @@ struct Queue {
 struct Waiting {
     events: VecDeque<Event>,
     bytes: usize,
+    /// The heaviest event that came in since the queue was empty; merged text does not count.
+    heaviest: usize,
     closed: bool,
 }
 
@@ -82,11 +84,11 @@ impl Events {
 impl Queue {
     fn push(&self, event: Event, last: bool) {
         let mut waiting = self.lock();
-        // What waits already is judged, not the new event: a face that keeps up may get one that is huge.
-        if waiting.events.len() >= MOST_EVENTS || waiting.bytes >= MOST_BYTES {
+        // What waits already is judged, but for the one heaviest event: a face that keeps up may get one that is huge.
+        if waiting.events.len() >= MOST_EVENTS || waiting.bytes.saturating_sub(waiting.heaviest) >= MOST_BYTES {
             waiting.events.clear();
             waiting.events.shrink_to(64);
-            waiting.bytes = 0;
+            (waiting.bytes, waiting.heaviest) = (0, 0);
             waiting.events.push_back(Event { seq: event.seq, body: EventBody::Resync });
             if last {
                 waiting.events.push_back(event);
@@ -117,6 +119,9 @@ impl Waiting {
             }
             None => (Some(event), 0),
         };
+        if let Some(event) = &event {
+            self.heaviest = self.heaviest.max(event.weight());
+        }
         self.bytes += event.as_ref().map_or(more, Event::weight);
         self.events.extend(event);
     }
@@ -134,7 +139,7 @@ impl Subscription {
                 if let Some(event) = waiting.events.pop_front() {
                     waiting.bytes = waiting.bytes.saturating_sub(event.weight());
                     if waiting.events.is_empty() {
-                        waiting.bytes = 0;
+                        (waiting.bytes, waiting.heaviest) = (0, 0);
                     }
                     return Some(event);
                 }
@@ -201,7 +206,7 @@ mod tests {
         }
         for _ in 0..10_000 {
             events.emit(delta(&"가".repeat(1000)));
-            assert!(dead.waiting().1 <= MOST_BYTES + 4096);
+            assert!(dead.waiting().1 <= MOST_BYTES + 3 * 4096);
         }
         assert!(matches!(drain(&mut dead)[0].body, EventBody::Resync));
         events.emit(EventBody::Closed);

@@ -37,9 +37,8 @@ pub(crate) fn next_request<F: Fs>(session: &mut Session<F>, config: &Config) -> 
 /// The settings half of the next request, as an entry of the path: what was written last, or a new entry.
 fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestEnv, NoRequest> {
     let tools: Vec<ToolDef> = config.tools.defs(&Shown::default());
-    let today = config.env.clock.wall().day();
     let env = RequestEnv {
-        system: session.put_blob(config.system_prompt(&today).as_bytes()),
+        system: session.put_blob(config.system_prompt(&config.env.clock.wall().day()).as_bytes()),
         tools: session.put_blob(&serde_json::to_vec(&tools)?),
         model: config.model.clone(),
         thinking: config.thinking,

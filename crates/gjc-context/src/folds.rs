@@ -48,11 +48,11 @@ impl Fold for Totals {
         if let Body::Message(Message::Assistant(said)) = &entry.body {
             self.answers += 1;
             let (sum, one) = (&mut self.usage, &said.usage);
-            sum.input += one.input;
-            sum.output += one.output;
-            sum.cache_read += one.cache_read;
-            sum.cache_write += one.cache_write;
-            sum.total_tokens += one.total_tokens;
+            sum.input = sum.input.saturating_add(one.input);
+            sum.output = sum.output.saturating_add(one.output);
+            sum.cache_read = sum.cache_read.saturating_add(one.cache_read);
+            sum.cache_write = sum.cache_write.saturating_add(one.cache_write);
+            sum.total_tokens = sum.total_tokens.saturating_add(one.total_tokens);
             sum.cost.input += one.cost.input;
             sum.cost.output += one.cost.output;
             sum.cost.cache_read += one.cost.cache_read;

@@ -2,10 +2,12 @@
 
 use crate::{AboveClearance, LabelState, Redeemed};
 use gjc_entry::Label;
+use std::fmt;
 
 /// A value and its label. The value comes out in two ways only: [`Labelled::open`] joins the label to a session, and
 /// [`Labelled::release`] hands it to a sink that has redeemed a permit.
-#[derive(Debug, Clone)]
+///
+/// It is not `Clone` (one permit releases one value), and its debug output shows the label alone.
 pub struct Labelled<T> {
     value: T,
     label: Label,
@@ -45,6 +47,12 @@ impl<T> Labelled<T> {
     /// The label.
     pub fn label(&self) -> Label {
         self.label
+    }
+}
+
+impl<T> fmt::Debug for Labelled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Labelled").field("label", &self.label).finish_non_exhaustive()
     }
 }
 

@@ -6,13 +6,21 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The blobs of an agent folder, or of a session that lives in memory only.
 pub struct BlobStore<F: Fs> {
     fs: Arc<F>,
     dir: Option<PathBuf>,
-    held: Mutex<HashMap<BlobRef, Arc<[u8]>>>,
+    held: Mutex<HashMap<BlobRef, Held>>,
+}
+
+/// A blob in memory.
+struct Held {
+    bytes: Arc<[u8]>,
+    /// Whether this store has written it, or found it whole, in the folder.
+    stored: bool,
 }
 
 /// A blob that was written and is not known to be durable yet.
@@ -32,40 +40,46 @@ impl<F: Fs> BlobStore<F> {
         BlobRef(Sha256::digest(bytes).into())
     }
 
-    /// Takes bytes in: from now on [`Blobs::get`] gives them. They reach the folder with [`BlobStore::store`].
+    /// Takes bytes in: from now on [`Blobs::get`] gives them. They reach the folder
+    /// through [`crate::Writer::put_blob`] only.
     pub(crate) fn hold(&self, bytes: &[u8]) -> BlobRef {
         let name = Self::name(bytes);
-        self.held().entry(name).or_insert_with(|| bytes.into());
+        self.held().entry(name).or_insert_with(|| Held { bytes: bytes.into(), stored: false });
         name
     }
 
-    /// Writes a held blob to the folder: temporary name, bytes, rename. One that is there already is not written again,
-    /// but it is given back to be synced, because another process may have written it a moment ago.
+    /// Writes a held blob to the folder: temporary name, bytes, rename. One that is there already, whole, is not written
+    /// again, but it is given back to be synced, because another process may have written it a moment ago. Its content is
+    /// compared, not its length: a power cut may have left NULs under a good name.
     pub(crate) fn store(&self, name: &BlobRef) -> io::Result<Option<Unsynced<F>>> {
-        let (Some(dir), Some(bytes)) = (&self.dir, self.held().get(name).cloned()) else { return Ok(None) };
+        let (Some(dir), Some(bytes)) = (&self.dir, self.held().get(name).map(|held| Arc::clone(&held.bytes))) else {
+            return Ok(None);
+        };
         let path = dir.join(name.hex());
         if let Ok(file) = self.fs.open(&path, Open::Read)
-            && file.stat()?.len == bytes.len() as u64
+            && read_all(&file).is_ok_and(|there| there == *bytes)
         {
+            self.mark(name);
             return Ok(Some(Unsynced { file }));
         }
-        let temporary = dir.join(format!(".{}.{}.tmp", name.hex(), std::process::id()));
-        let file = match self.fs.open(&temporary, Open::CreateNew) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+        let (temporary, file) = loop {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            let count = NEXT.fetch_add(1, Ordering::Relaxed);
+            let temporary = dir.join(format!(".{}.{}-{count}.tmp", name.hex(), std::process::id()));
+            match self.fs.open(&temporary, Open::CreateNew) {
+                Ok(file) => break (temporary, file),
                 // Left by a process of the same number that died here.
-                self.fs.unlink(&temporary)?;
-                self.fs.open(&temporary, Open::CreateNew)?
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         };
         gjc_fp::fp!("log.blob.opened");
         let mut rest: &[u8] = &bytes;
         while !rest.is_empty() {
             match file.append(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(wrote) => rest = &rest[wrote..],
-                Err(error) => {
+                Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
+                failed => {
+                    let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
                     let _ = self.fs.unlink(&temporary);
                     return Err(error);
                 }
@@ -74,7 +88,19 @@ impl<F: Fs> BlobStore<F> {
         gjc_fp::fp!("log.blob.written");
         self.fs.rename(&temporary, &path)?;
         gjc_fp::fp!("log.blob.renamed");
+        self.mark(name);
         Ok(Some(Unsynced { file }))
+    }
+
+    /// Whether [`BlobStore::store`] has seen to it already.
+    pub(crate) fn is_stored(&self, name: &BlobRef) -> bool {
+        self.held().get(name).is_some_and(|held| held.stored)
+    }
+
+    fn mark(&self, name: &BlobRef) {
+        if let Some(held) = self.held().get_mut(name) {
+            held.stored = true;
+        }
     }
 
     /// The folder.
@@ -82,32 +108,37 @@ impl<F: Fs> BlobStore<F> {
         self.dir.as_deref()
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<BlobRef, Arc<[u8]>>> {
+    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<BlobRef, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A whole file.
+fn read_all<T: FsFile>(file: &T) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(file.stat()?.len).map_err(io::Error::other)?];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], filled as u64)? {
+            0 => break,
+            got => filled += got,
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 impl<F: Fs> Blobs for BlobStore<F> {
     fn get(&self, blob: &BlobRef) -> Result<Arc<[u8]>, Missing> {
-        if let Some(bytes) = self.held().get(blob) {
-            return Ok(Arc::clone(bytes));
+        if let Some(held) = self.held().get(blob) {
+            return Ok(Arc::clone(&held.bytes));
         }
         let missing = |why: String| Missing { blob: *blob, why };
         let dir = self.dir.as_ref().ok_or_else(|| missing("it was never put in".into()))?;
-        let read = || -> io::Result<Vec<u8>> {
-            let file = self.fs.open(&dir.join(blob.hex()), Open::Read)?;
-            let mut bytes = vec![0; usize::try_from(file.stat()?.len).map_err(io::Error::other)?];
-            let mut filled = 0;
-            while filled < bytes.len() {
-                match file.read_at(&mut bytes[filled..], filled as u64)? {
-                    0 => break,
-                    got => filled += got,
-                }
-            }
-            bytes.truncate(filled);
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|error| missing(error.to_string()))?;
+        let bytes = self
+            .fs
+            .open(&dir.join(blob.hex()), Open::Read)
+            .and_then(|file| read_all(&file))
+            .map_err(|error| missing(error.to_string()))?;
         if Self::name(&bytes) != *blob {
             return Err(missing("its content is not what its name says".into()));
         }

@@ -1,12 +1,13 @@
 //! Opening a session for writing: create under a temporary name, or lock, repair and index what is there.
 
 use crate::error::OpenError;
-use crate::fs::{Fs, FsFile, Held, Open, Stat};
+use crate::fs::{Fs, FsFile, Held, Open, Stat, make_dirs};
 use crate::reader::{Loaded, Tail, header_of};
 use crate::scan::Scanned;
 use crate::sync::Publish;
 use crate::tail::{Repaired, repair};
 use crate::writer::{LogEnv, Place, Writer};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ impl<F: Fs> Writer<F> {
             io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
             _ => OpenError::Io { path: path.into(), why },
         };
+        if !env.fs.stat(path).map_err(failed)?.is_file {
+            return Err(failed(io::Error::other("it is no regular file")));
+        }
         let file = env.fs.open(path, Open::Append).map_err(failed)?;
         match file.try_lock() {
             Ok(Held::Ours) => {}
@@ -49,6 +53,8 @@ impl<F: Fs> Writer<F> {
         // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
         let place = Place::Disk { path: path.into(), file: Arc::new(file), stat };
         let value = Self::begin(env, header, scanned.skeleton, place);
+        // Its writer may have died between giving the file its name and syncing the folder.
+        value.shared().new_names_in(path.ancestors().skip(1).take(2).map(Path::to_path_buf).collect());
         Ok((Loaded { value, damage: scanned.damage, tail: Tail::Clean }, repaired))
     }
 
@@ -73,7 +79,12 @@ impl<F: Fs> Writer<F> {
     pub(crate) fn stage(&self, path: &Path) -> io::Result<(Arc<F::File>, Stat)> {
         let fs = self.fs();
         let bucket = path.parent().ok_or_else(|| io::Error::other("a session file needs a folder"))?;
-        self.shared().new_names_in(make_dirs(&**fs, bucket)?);
+        // All of them are synced with the first commit, not only those made here: another process may have made one a
+        // moment ago and have died before it was durable.
+        let mut holders: BTreeSet<PathBuf> = bucket.ancestors().skip(1).take(2).map(Path::to_path_buf).collect();
+        let made = make_dirs(&**fs, bucket, &mut holders);
+        self.shared().new_names_in(holders);
+        made?;
         gjc_fp::fp!("log.create.dirs");
         if fs.stat(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists already", path.display())));
@@ -102,24 +113,4 @@ impl<F: Fs> Writer<F> {
 fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.tmp"))
-}
-
-/// Makes a folder and its parents; gives back the folders that hold new names, to be synced.
-pub(crate) fn make_dirs<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
-    match fs.stat(dir) {
-        Ok(stat) if stat.is_dir => return Ok(Vec::new()),
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", dir.display()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let mut new = match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => make_dirs(fs, parent)?,
-        _ => Vec::new(),
-    };
-    match fs.mkdir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    new.extend(dir.parent().map(Path::to_path_buf));
-    Ok(new)
 }

@@ -50,6 +50,10 @@ impl<F: Fs> Reader<F> {
             io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
             _ => OpenError::Io { path: path.into(), why },
         };
+        // Opening a pipe would wait for its other end.
+        if !fs.stat(path).map_err(failed)?.is_file {
+            return Err(failed(io::Error::other("it is no regular file")));
+        }
         let file = fs.open(path, Open::Read).map_err(failed)?;
         let len = file.stat().map_err(failed)?.len;
         let mut scanned = Scanned::default();

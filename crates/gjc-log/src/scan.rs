@@ -38,10 +38,19 @@ pub struct Frame {
     pub parent: Option<EntryId>,
     /// The label on the line.
     pub label: Option<Label>,
+    /// Whether the line has a parent at all, `null` included: every writer of entries gives one.
+    pub parented: bool,
 }
 
 const BUFFER: usize = 256 * 1024;
+/// The longest line that is looked at. No entry comes near it; what is longer is damage, and is passed over.
+const LONGEST: usize = 1 << 30;
+/// Within so many bytes of its beginning an entry has named its parent.
+const ENTRY_HEAD: usize = 1024;
+/// How many beginnings of entries are tried in one damaged line.
+const GLUED_TRIES: usize = 64;
 static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"parentId\":"));
+static LABEL_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"gjcLabel\""));
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
@@ -56,6 +65,15 @@ impl Scanned {
         let mut read_to = self.covered;
         while read_to < len {
             if filled == buffer.len() {
+                if filled >= LONGEST {
+                    let Some(next) = pass_over(file, read_to, len)? else { return Ok(()) };
+                    let why = "it is longer than a line may be".into();
+                    let at = place(self.covered, usize::try_from(next - self.covered).unwrap_or(usize::MAX));
+                    self.damage.push(Damage { at, kind: DamageKind::Frame(why) });
+                    (self.covered, read_to, filled) = (next, next, 0);
+                    self.lines += 1;
+                    continue;
+                }
                 buffer.resize(buffer.len() * 2, 0);
             }
             let room = (buffer.len() - filled).min(usize::try_from(len - read_to).unwrap_or(usize::MAX));
@@ -118,15 +136,29 @@ impl Scanned {
         }
     }
 
-    /// A damaged line may hold a whole record behind a cut one, or before a hole: each record start is tried again.
+    /// A damaged line may hold a whole record behind a cut one, or before a hole: each place where an entry may begin is
+    /// tried again, a bounded number of times, so that no line costs much more than one look.
     fn glued(&mut self, line: &[u8], off: u64, kind: DamageKind) {
-        let mut from = 0;
-        while let Some(found) = line.get(from..).and_then(|rest| RECORD_START.find(rest)) {
+        // Trailing NULs are a hole that a power cut left behind a whole record.
+        let whole = line.trim_ascii_end();
+        let whole = &whole[..whole.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
+        // No record holds a NUL: what may be whole begins behind the last one.
+        let mut from = memchr::memrchr(0, whole).map_or(0, |nul| nul + 1);
+        let mut tries = 0;
+        while let Some(found) = whole.get(from..).and_then(|rest| RECORD_START.find(rest)) {
             let start = from + found;
-            let rest = line[start..].trim_ascii_end();
-            // Trailing NULs are a hole that a power cut left behind a whole record.
-            let rest = &rest[..rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
+            from = start + 1;
+            let rest = &whole[start..];
+            // Blocks inside a record begin alike; an entry names its parent among its first keys.
+            if PARENT_KEY.find(&rest[..rest.len().min(ENTRY_HEAD)]).is_none() {
+                continue;
+            }
+            tries += 1;
+            if tries > GLUED_TRIES {
+                break;
+            }
             if let Ok(frame) = frame(rest)
+                && frame.parented
                 && is_json(rest)
             {
                 let (at, kind) =
@@ -134,14 +166,13 @@ impl Scanned {
                 self.damage.push(Damage { at, kind });
                 return self.node(frame, off + start as u64, rest.len());
             }
-            from = start + 1;
         }
         self.damage.push(Damage { at: place(off, line.len()), kind });
     }
 
     fn node(&mut self, frame: Frame, off: u64, len: usize) {
         let at = place(off, len);
-        let Frame { kind, id, parent, label } = frame;
+        let Frame { kind, id, parent, label, .. } = frame;
         let pushed = self.skeleton.push(NewNode { at, kind, id: id.clone(), parent: parent.clone(), label });
         match (pushed, parent) {
             (Pushed::Repeated(_), _) => self.damage.push(Damage { at, kind: DamageKind::Repeated(id) }),
@@ -149,6 +180,22 @@ impl Scanned {
             _ => {}
         }
     }
+}
+
+/// Where the next line begins; `None` when the line has no end yet.
+fn pass_over<F: FsFile>(file: &F, mut from: u64, len: u64) -> io::Result<Option<u64>> {
+    let mut buffer = vec![0; BUFFER];
+    while from < len {
+        let got = file.read_at(&mut buffer, from)?;
+        if got == 0 {
+            break;
+        }
+        if let Some(end) = memchr::memchr(b'\n', &buffer[..got]) {
+            return Ok(Some(from + end as u64 + 1));
+        }
+        from += got as u64;
+    }
+    Ok(None)
 }
 
 fn place(off: u64, len: usize) -> At {
@@ -208,12 +255,25 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
         (Some(kind), Some(id)) => Ok(Frame {
             kind: Kind::of(&kind, custom.as_deref()),
             id: EntryId::new(&id),
+            parented: parent.is_some(),
             parent: parent.flatten().map(|id| EntryId::new(&id)),
-            label,
+            label: label.or_else(|| late_label(line)),
         }),
         (None, _) => Err(wrong("it has no type")),
         (_, None) => Err(wrong("it has no id")),
     }
+}
+
+/// The label of a line whose keys another program has put into another order. No label is dropped on the way.
+fn late_label(line: &[u8]) -> Option<Label> {
+    LABEL_KEY.find(line)?;
+    let mut keys = Keys { bytes: line, at: 1 };
+    while let Ok(Some((key, value))) = keys.next() {
+        if key == b"\"gjcLabel\"" {
+            return Some(std::str::from_utf8(value).map_or(Label::CORRUPT, Label::from_json));
+        }
+    }
+    None
 }
 
 /// A JSON string as text; the common case has no escapes.

@@ -77,7 +77,16 @@ struct State<F: Fs> {
     wanted: u64,
     /// A failed sync makes everything after the last good one doubtful: the kernel may have dropped those pages.
     broken: Option<Arc<io::Error>>,
+    /// Lines wait in memory because they cannot be written.
+    unwritable: Option<Arc<io::Error>>,
     closing: bool,
+}
+
+impl<F: Fs> State<F> {
+    /// How storage does, apart from a name that could not be given.
+    fn health(&self) -> Health {
+        self.broken.clone().or_else(|| self.unwritable.clone()).map_or(Health::Ok, Health::Failing)
+    }
 }
 
 /// A first write: the file has a temporary name until its content is durable.
@@ -97,6 +106,7 @@ impl<F: Fs> Shared<F> {
             durable: 0,
             wanted: 0,
             broken: None,
+            unwritable: None,
             closing: false,
         };
         Self { fs, state: Mutex::new(state), wake: Condvar::new(), storage: watch::Sender::new(Storage::default()) }
@@ -124,7 +134,7 @@ impl<F: Fs> Shared<F> {
     }
 
     /// Folders that hold new names, to be synced with the next commit.
-    pub(crate) fn new_names_in(&self, dirs: Vec<PathBuf>) {
+    pub(crate) fn new_names_in(&self, dirs: BTreeSet<PathBuf>) {
         self.lock().dirs.extend(dirs);
     }
 
@@ -137,25 +147,26 @@ impl<F: Fs> Shared<F> {
 
     /// Lines and the blobs that they name are in the file.
     pub(crate) fn wrote(&self, len: u64, blobs: Vec<Unsynced<F>>, blob_dir: Option<&Path>) {
-        let broken = {
+        {
             let mut state = self.lock();
             state.written = len;
+            state.unwritable = None;
             if !blobs.is_empty() {
                 state.dirs.extend(blob_dir.map(Path::to_path_buf));
                 state.blobs.extend(blobs);
             }
-            state.broken.clone()
-        };
+        }
         self.storage.send_modify(|now| {
             now.written.len = len;
-            now.health = broken.map_or(Health::Ok, Health::Failing);
+            // Looked at here, in the order of the changes: a sync that fails at this moment is not overwritten with Ok.
+            now.health = self.lock().health();
         });
     }
 
     /// Lines could not be written.
     pub(crate) fn failed(&self, why: io::Error) {
-        let why = Arc::new(why);
-        self.storage.send_modify(|now| now.health = Health::Failing(why));
+        self.lock().unwritable = Some(Arc::new(why));
+        self.storage.send_modify(|now| now.health = self.lock().health());
     }
 
     /// A session in memory: what is taken in is as durable as it will ever be.
@@ -182,50 +193,55 @@ impl<F: Fs> Shared<F> {
     /// The thread.
     pub(crate) fn run(&self) {
         while let Some(work) = self.next() {
-            let Work { file, blobs, dirs, publish, written } = work;
-            match self.commit(&file, &blobs, &dirs, publish.as_ref()) {
+            match self.commit(&work) {
                 Ok(()) => {
-                    self.lock().durable = written;
-                    self.storage.send_modify(|now| now.durable.len = written);
-                    gjc_fp::fp!("log.sync.told");
+                    self.lock().durable = work.written;
+                    self.storage.send_modify(|now| {
+                        now.durable.len = work.written;
+                        now.health = self.lock().health();
+                    });
                 }
-                Err(error) => {
+                Err(Failed::Sync(error)) => {
+                    self.lock().broken = Some(Arc::new(error));
+                    self.storage.send_modify(|now| now.health = self.lock().health());
+                }
+                // The content is safe under its temporary name: giving it its own is tried again when somebody asks next.
+                Err(Failed::Name(error)) => {
                     let why = Arc::new(error);
-                    self.lock().broken = Some(Arc::clone(&why));
-                    self.storage.send_modify(|now| now.health = Health::Failing(why));
+                    let mut state = self.lock();
+                    state.wanted = state.durable;
+                    state.dirs.extend(work.dirs);
+                    drop(state);
+                    self.storage.send_modify(|now| now.health = Health::Failing(Arc::clone(&why)));
                 }
             }
         }
     }
 
     /// Blobs, their folder, the session, its name: in this order, so that no durable line ever names what is not there.
-    fn commit(
-        &self,
-        file: &Arc<F::File>,
-        blobs: &[Unsynced<F>],
-        dirs: &BTreeSet<PathBuf>,
-        publish: Option<&Publish>,
-    ) -> io::Result<()> {
-        for blob in blobs {
-            gjc_fp::fp!("log.sync.blob", io)?;
-            blob.file.sync_data()?;
+    fn commit(&self, work: &Work<F>) -> Result<(), Failed> {
+        for blob in &work.blobs {
+            gjc_fp::fp!("log.sync.blob", io).map_err(Failed::Sync)?;
+            blob.file.sync_data().map_err(Failed::Sync)?;
         }
-        for dir in dirs {
-            gjc_fp::fp!("log.sync.dir", io)?;
-            self.fs.sync_dir(dir)?;
+        for dir in &work.dirs {
+            gjc_fp::fp!("log.sync.dir", io).map_err(Failed::Name)?;
+            self.fs.sync_dir(dir).map_err(Failed::Name)?;
         }
-        gjc_fp::fp!("log.sync.data", io)?;
-        file.sync_data()?;
+        gjc_fp::fp!("log.sync.data", io).map_err(Failed::Sync)?;
+        work.file.sync_data().map_err(Failed::Sync)?;
         gjc_fp::fp!("log.sync.after_data");
-        if let Some(Publish { temporary, path }) = publish {
+        if let Some(Publish { temporary, path }) = &work.publish {
             // The lock keeps an append from looking for the file under the name that it is losing.
             let mut state = self.lock();
-            self.fs.rename_new(temporary, path)?;
+            self.fs.rename_new(temporary, path).map_err(Failed::Name)?;
             state.publish = None;
+            state.dirs.extend(path.parent().map(Path::to_path_buf));
             drop(state);
             gjc_fp::fp!("log.publish.renamed");
             if let Some(bucket) = path.parent() {
-                self.fs.sync_dir(bucket)?;
+                self.fs.sync_dir(bucket).map_err(Failed::Name)?;
+                self.lock().dirs.remove(bucket);
             }
             gjc_fp::fp!("log.publish.durable");
         }
@@ -258,6 +274,14 @@ impl<F: Fs> Shared<F> {
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What failed.
+enum Failed {
+    /// A sync of content: the kernel may have dropped pages, so nothing that follows proves anything.
+    Sync(io::Error),
+    /// A name, or the sync of a folder: it can be tried again.
+    Name(io::Error),
 }
 
 struct Work<F: Fs> {

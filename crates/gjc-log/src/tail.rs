@@ -93,24 +93,44 @@ fn read_tail<F: FsFile>(file: &F, len: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Appends all bytes. After a short write or an error the file is cut back to `base`, so that lines are in it whole or not
-/// at all.
+/// Appends all bytes in one write. After a short write or an error the file is cut back to `base`, so that lines are in it
+/// whole or not at all, and nobody else's line can come between their halves.
+///
+/// # Errors
+/// Why they could not be written. When even cutting back fails, a part of the bytes stays; [`own_part`] recognises it.
 pub(crate) fn append_all<F: FsFile>(file: &F, bytes: &[u8], base: u64) -> io::Result<()> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let wrote = gjc_fp::fp!("log.append.write", io, rest.len()).and_then(|len| file.append(&rest[..len]));
-        match wrote {
-            Ok(0) => {
-                file.truncate(base)?;
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            Ok(wrote) => rest = &rest[wrote..],
+    let mut short = false;
+    loop {
+        match gjc_fp::fp!("log.append.write", io, bytes.len()).and_then(|len| file.append(&bytes[..len])) {
+            Ok(wrote) if wrote == bytes.len() => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
+            // The next attempt tells why.
+            Ok(_) if !short => {
+                short = true;
                 file.truncate(base)?;
-                return Err(error);
+            }
+            failed => {
+                file.truncate(base)?;
+                return Err(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
             }
         }
     }
-    Ok(())
+}
+
+/// Whether what stands behind `base` is a beginning of `bytes`: our own lines, half written, that could not be cut back.
+pub(crate) fn own_part<F: FsFile>(file: &F, bytes: &[u8], base: u64, len: u64) -> bool {
+    let Some(part) =
+        len.checked_sub(base).and_then(|part| usize::try_from(part).ok()).and_then(|part| bytes.get(..part))
+    else {
+        return false;
+    };
+    let mut there = vec![0; part.len()];
+    let mut filled = 0;
+    while filled < there.len() {
+        match file.read_at(&mut there[filled..], base + filled as u64) {
+            Ok(got) if got > 0 => filled += got,
+            _ => return false,
+        }
+    }
+    there == part
 }

@@ -2,18 +2,17 @@
 
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
-use crate::fs::{Fs, FsFile, Stat};
-use crate::open::make_dirs;
+use crate::fs::{Fs, FsFile, Stat, make_dirs};
 use crate::reader::{parse_body, read_body};
 use crate::sync::{Lsn, Shared, Storage};
-use crate::tail::append_all;
+use crate::tail::{append_all, own_part};
 use gjc_entry::tree::NewNode;
 use gjc_entry::{
     At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
     Ordinal, ParentOf, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -141,12 +140,9 @@ impl<F: Fs> Writer<F> {
             Place::Disk { file, stat, .. } => {
                 writer.written = stat.len;
                 writer.shared.opened(Arc::clone(file), stat.len);
-                if let Some(last) =
-                    writer.skeleton.leaf().and_then(|leaf| writer.skeleton.node(leaf)).map(|node| node.at())
-                    && let Ok(entry) = writer.body(last)
-                {
-                    writer.last = writer.last.max(entry.at);
-                }
+                // The newest time that can be read: nothing is ever written with an earlier one.
+                let newest = writer.skeleton.iter().rev().find_map(|(_, node)| Some(writer.body(node.at()).ok()?.at));
+                writer.last = writer.last.max(newest.unwrap_or_default());
             }
             Place::Memory | Place::Deferred { .. } => writer.header.write(&mut writer.unwritten),
         }
@@ -219,7 +215,8 @@ impl<F: Fs> Writer<F> {
     /// Takes bytes into the blob store; they are written before the lines that name them.
     pub fn put_blob(&mut self, bytes: &[u8]) -> BlobRef {
         let name = self.env.blobs.hold(bytes);
-        if !matches!(self.place, Place::Memory) && !self.unstored.contains(&name) {
+        let there = self.unstored.contains(&name) || self.env.blobs.is_stored(&name);
+        if !matches!(self.place, Place::Memory) && !there {
             self.unstored.push(name);
         }
         name
@@ -261,7 +258,10 @@ impl<F: Fs> Writer<F> {
         let mut synced_later: Vec<Unsynced<F>> = Vec::new();
         if let Some(dir) = self.env.blobs.dir().filter(|_| !self.unstored.is_empty()) {
             // A session of another program, or one that was brought here from elsewhere, comes without it.
-            self.shared.new_names_in(make_dirs(&*self.env.fs, dir)?);
+            let mut holders = BTreeSet::new();
+            let made = make_dirs(&*self.env.fs, dir, &mut holders);
+            self.shared.new_names_in(holders);
+            made?;
         }
         for name in &self.unstored {
             synced_later.extend(self.env.blobs.store(name)?);
@@ -275,7 +275,10 @@ impl<F: Fs> Writer<F> {
                 path.display()
             )));
         }
-        if ours.len != self.written {
+        if ours.len > self.written && own_part(&**file, &self.unwritten, self.written, ours.len) {
+            // Ours, from an attempt whose rest could not be cut off at the time.
+            file.truncate(self.written)?;
+        } else if ours.len != self.written {
             return Err(io::Error::other(format!(
                 "{} was changed by another program: it has {} bytes and should have {}",
                 path.display(),

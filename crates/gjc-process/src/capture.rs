@@ -129,7 +129,7 @@ impl Capture {
             let path = std::mem::take(path);
             if let Some(folder) = path.parent() {
                 // If the folder cannot be made, the file cannot either, and that is told below.
-                let _ = tokio::fs::create_dir_all(folder).await;
+                let _ = tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).await;
             }
             // `create_new`: neither an older output nor the target of a planted link is overwritten.
             let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await;

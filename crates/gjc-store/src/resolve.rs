@@ -14,7 +14,7 @@ pub enum NotResolved {
     #[error("Session \"{0}\" not found.")]
     Unknown(String),
     /// Several have.
-    #[error("\"{word}\" is the beginning of {} session ids:{}", .matches.len(), .matches.iter().map(|info| format!("\n  {}  {}", info.id, info.name())).collect::<String>())]
+    #[error("\"{word}\" is the beginning of {} session ids:{}", .matches.len(), .matches.iter().map(|info| format!("\n  {}  {}  {}", info.id, info.name(), info.path.display())).collect::<String>())]
     Ambiguous {
         /// The word.
         word: String,
@@ -57,9 +57,13 @@ pub fn resolve<F: Fs>(fs: &F, sessions: &Path, cwd: &Path, word: &str) -> Result
     let lower = word.to_lowercase();
     let matching: Vec<SessionInfo> =
         infos.into_iter().filter(|info| !word.is_empty() && info.id.to_lowercase().starts_with(&lower)).collect();
-    if let Some(exact) = matching.iter().find(|info| info.id.to_lowercase() == lower) {
-        return Ok(exact.path.clone());
-    }
+    // A whole id means that session, unless a copy of the file bears it too: then a person chooses.
+    let (mut exact, longer): (Vec<_>, Vec<_>) = matching.into_iter().partition(|info| info.id.to_lowercase() == lower);
+    let matching = match exact.len() {
+        0 => longer,
+        1 => return Ok(exact.swap_remove(0).path),
+        _ => return Err(NotResolved::Ambiguous { word: word.into(), matches: exact }),
+    };
     let here = nfc(&cwd.to_string_lossy());
     let (mine, others): (Vec<_>, Vec<_>) = matching.into_iter().partition(|info| nfc(&info.cwd) == here);
     for mut group in [mine, others] {

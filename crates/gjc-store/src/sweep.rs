@@ -57,9 +57,14 @@ pub fn sweep_all<F: Fs>(fs: &F, sessions: &Path) -> io::Result<(Vec<SessionInfo>
     let mut found = (Vec::new(), Vec::new());
     for bucket in list(fs, sessions)? {
         if fs.stat(&bucket).is_ok_and(|stat| stat.is_dir) {
-            let (infos, unreadable) = sweep(fs, &bucket)?;
-            found.0.extend(infos);
-            found.1.extend(unreadable);
+            match sweep(fs, &bucket) {
+                Ok((infos, unreadable)) => {
+                    found.0.extend(infos);
+                    found.1.extend(unreadable);
+                }
+                // One folder that cannot be read hides no other.
+                Err(why) => found.1.push(Unreadable { path: bucket.clone(), why: OpenError::Io { path: bucket, why } }),
+            }
         }
     }
     sort(&mut found.0);

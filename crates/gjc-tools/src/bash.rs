@@ -44,7 +44,7 @@ const FIXED: &[(&str, &str)] =
 /// `<artifacts>/<entry>-<call>.bash.log`. Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is
 /// the code as a number, or `"signal N"`, `"timed out"` or `"cancelled"`.
 ///
-/// Its output counts as public and trusted, as the policy of today allows every command; the sandbox will narrow both.
+/// Its output counts as public and untrusted: a command may read and fetch whatever it likes, and nothing watches it yet.
 #[derive(Debug, Clone)]
 pub struct Bash {
     env: Vec<(OsString, OsString)>,
@@ -118,7 +118,7 @@ impl Tool for Bash {
         Ok(Call {
             tool: self.name().into(),
             input: input.to_owned(),
-            sources: vec![SourceRef { what: what.clone(), label: Label::PUBLIC_TRUSTED }],
+            sources: vec![SourceRef { what: what.clone(), label: Label { trusted: false, ..Label::PUBLIC_TRUSTED } }],
             sinks: vec![SinkRef { what, level: Level::Restricted, digest }],
         })
     }

@@ -45,6 +45,15 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 while let Some(line) = lines.recv().await {
                     let mut last = false;
                     let reply = match serde_json::from_str::<Cmd>(&line) {
+                        // Its reply comes when all is over; until then other commands count.
+                        Ok(Cmd { id, command: Command::Finish }) => {
+                            let (handle, say) = (handle.clone(), say.clone());
+                            tokio::spawn(async move {
+                                let reply = Reply { id: Some(id), outcome: handle.call(Command::Finish).await };
+                                let _ = say.send(serde_json::to_string(&reply).unwrap_or_default());
+                            });
+                            continue;
+                        }
                         Ok(Cmd { id, command }) => {
                             last = matches!(command, Command::Close);
                             Reply { id: Some(id), outcome: handle.call(command).await }

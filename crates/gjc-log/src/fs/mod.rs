@@ -3,6 +3,7 @@
 //! [`OsFs`] is the real one. `SimFs` (feature `testing`) keeps a page cache apart from a platter, so that a test can cut
 //! the power between any two operations. Both pass the same suite (`tests/it/fs_suite.rs`).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ pub struct Stat {
     pub mtime_ns: i128,
     /// Whether the name is a directory.
     pub is_dir: bool,
+    /// Whether it is a regular file: nothing else is ever opened.
+    pub is_file: bool,
 }
 
 /// What a lock attempt found.
@@ -152,29 +155,30 @@ pub trait FsFile: Send + Sync + 'static {
 /// # Errors
 /// As the system calls; a directory made meanwhile by another process is no error.
 pub fn mkdir_all_durable<F: Fs>(fs: &F, dir: &Path) -> io::Result<()> {
-    let mut missing: Vec<&Path> = Vec::new();
-    let mut at = dir;
-    loop {
-        match fs.stat(at) {
-            Ok(stat) if stat.is_dir => break,
-            Ok(_) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(at),
-            Err(error) => return Err(error),
-        }
-        match at.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => at = parent,
-            _ => break,
-        }
+    let mut holders = BTreeSet::new();
+    make_dirs(fs, dir, &mut holders)?;
+    holders.iter().try_for_each(|holder| fs.sync_dir(holder))
+}
+
+/// Makes `dir` and every missing parent. The folders that hold new names go to `holders`, to be synced later; also when
+/// the call fails half-way, so that a second attempt does not forget them.
+///
+/// # Errors
+/// As the system calls.
+pub(crate) fn make_dirs<F: Fs>(fs: &F, dir: &Path, holders: &mut BTreeSet<PathBuf>) -> io::Result<()> {
+    match fs.stat(dir) {
+        Ok(stat) if stat.is_dir => return Ok(()),
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no folder", dir.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
-    for dir in missing.into_iter().rev() {
-        match fs.mkdir(dir) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(error),
-        }
-        if let Some(parent) = dir.parent() {
-            fs.sync_dir(parent)?;
-        }
+    let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    make_dirs(fs, parent, holders)?;
+    holders.insert(parent.into());
+    match fs.mkdir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }

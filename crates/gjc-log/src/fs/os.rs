@@ -158,6 +158,7 @@ fn stat_of(found: &fs::Metadata) -> Stat {
         len: found.len(),
         mtime_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
         is_dir: found.is_dir(),
+        is_file: found.is_file(),
     }
 }
 

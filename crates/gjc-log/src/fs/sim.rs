@@ -260,7 +260,7 @@ impl State {
             Some(Node::Gone) | None => return Err(io::ErrorKind::NotFound.into()),
         };
         let mtime_ns = i128::from(changed) * TICK_NS;
-        Ok(Stat { dev: DEV, inode: to_u64(ino) + 1, len: to_u64(len), mtime_ns, is_dir })
+        Ok(Stat { dev: DEV, inode: to_u64(ino) + 1, len: to_u64(len), mtime_ns, is_dir, is_file: !is_dir })
     }
 }
 
