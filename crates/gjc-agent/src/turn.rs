@@ -165,7 +165,7 @@ impl<F: Fs> Actor<F> {
             };
             // Whole milliseconds, rounded up: what is told is what is waited, and never less than the provider asked for.
             let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-            self.events.emit(EventBody::Retry { attempt: attempt + 1, delay_ms, why: error.to_string() });
+            self.events.emit(EventBody::Retry { attempt: attempt + 1, delay_ms, why: why(&error) });
             let delay = Duration::from_millis(delay_ms);
             let (sleep, cancel) = (self.config.env.clock.sleep(delay), self.cancel.clone());
             self.attend(async move {
@@ -244,6 +244,14 @@ impl<F: Fs> Actor<F> {
 
     pub(crate) fn fail(&mut self, code: &str, sentence: String, hint: Option<String>) {
         self.events.emit(EventBody::Error { code: code.into(), sentence, hint });
+    }
+}
+
+/// What happened, without the advice for a person: gjc itself is about to try again.
+fn why(error: &ProviderError) -> String {
+    match error {
+        ProviderError::Retry { why, .. } | ProviderError::Cut { why, .. } => why.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -6,7 +6,7 @@
 //! - thinking with nothing behind it leaves (a cut answer may end with it; providers refuse that as the last block);
 //! - an answer without text or calls leaves;
 //! - a result without content says so (an error without content is refused);
-//! - a conversation that does not begin with a person (its root is lost) begins with a sentence that says so;
+//! - a conversation whose root is lost, or that does not begin with a person, begins with a sentence that says so;
 //! - ids of calls become unique and plain (at most 64 of `A-Z a-z 0-9 _ -`), the same way each time;
 //! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
@@ -21,7 +21,7 @@ pub(crate) struct Project {
     pub(crate) notes: Vec<Note>,
 }
 
-pub(crate) fn project(selected: &[Selected]) -> Project {
+pub(crate) fn project(selected: &[Selected], lost_root: bool) -> Project {
     let mut walk = Walk::default();
     let mut at = 0;
     while let Some(item) = selected.get(at) {
@@ -36,7 +36,7 @@ pub(crate) fn project(selected: &[Selected]) -> Project {
             _ => walk.other(item),
         }
     }
-    walk.finish()
+    walk.finish(lost_root)
 }
 
 fn is_assistant(item: &Selected) -> bool {
@@ -160,8 +160,8 @@ impl Walk {
         self.messages.push(Msg { from: Some(item.at), said: Said::User(blocks) });
     }
 
-    fn finish(mut self) -> Project {
-        if matches!(self.messages.first(), Some(Msg { said: Said::Assistant { .. }, .. })) {
+    fn finish(mut self, lost_root: bool) -> Project {
+        if lost_root || matches!(self.messages.first(), Some(Msg { said: Said::Assistant { .. }, .. })) {
             let text = "(The earlier part of this conversation is not available.)";
             self.messages.insert(0, Msg { from: None, said: Said::User(vec![Block::text(text, Origin::Host)]) });
         }

@@ -53,9 +53,10 @@ pub(crate) struct SessionArgs {
     /// Keep the session in memory; nothing is stored.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
-    /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script.
-    #[arg(long, value_name = "PROVIDER/MODEL", default_value = "anthropic/claude-sonnet-4-5")]
-    pub(crate) model: String,
+    /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script. By default the session's own
+    /// model, in a new session anthropic/claude-sonnet-4-5.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
     /// Where the provider is reached.
     #[arg(long, value_name = "URL")]
     pub(crate) provider_url: Option<String>,
@@ -68,7 +69,8 @@ pub(crate) struct SessionArgs {
     /// A file whose text follows the system prompt.
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt: Option<PathBuf>,
-    /// Only these tools, separated by commas; an empty value gives none.
+    /// Only these tools, separated by commas; an empty value gives none. By default those that the session had, in a new
+    /// session all.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
 }
@@ -147,7 +149,7 @@ pub(crate) enum Context {
     Show {
         /// The beginning of the session's id, or its file.
         session: String,
-        /// The entry; the leaf by default.
+        /// The entry; the leaf by default
         #[arg(long, value_name = "ENTRY")]
         at: Option<String>,
         /// One JSON object.
@@ -158,7 +160,7 @@ pub(crate) enum Context {
     Request {
         /// The beginning of the session's id, or its file.
         session: String,
-        /// An answer (its request), or any other entry (the request that would follow it); the leaf by default.
+        /// An answer: the request that it answers. Any other entry: the request that would follow it. By default the leaf.
         #[arg(long, value_name = "ENTRY")]
         at: Option<String>,
     },

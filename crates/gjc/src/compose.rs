@@ -4,17 +4,20 @@ use crate::cli::SessionArgs;
 use crate::failure::Failure;
 use crate::prompt::PromptFiles;
 use gjc_agent::{Config, Session};
-use gjc_entry::{Env, Header, Level, ModelRef, Params, Thinking};
+use gjc_context::{Folds, Settings, ToolDef};
+use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, ModelRef, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Durability, LogEnv, Repaired, Writer};
+use gjc_log::{BlobStore, Durability, LogEnv, Reader, Repaired, Writer};
 use gjc_store::{bucket_name, file_name, resolve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Who answers when nobody was named.
+const DEFAULT_MODEL: &str = "anthropic/claude-sonnet-4-5";
 /// The most tokens of one answer.
 const MAX_TOKENS: u32 = 32_000;
 
@@ -35,14 +38,24 @@ pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, F
     };
     // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
     let path = args.resume.as_ref().map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?;
-    let (provider, model) = provider(env, args)?;
     let files = PromptFiles::read(args)?;
+    let before = match &path {
+        Some(path) if args.model.is_none() || args.tools.is_none() => Before::read(env, path)?,
+        _ => Before::default(),
+    };
+    let named = args.model.clone().or(before.model).unwrap_or_else(|| DEFAULT_MODEL.into());
+    let (provider, model) = provider(env, &named, args.provider_url.as_deref())?;
     let tools = gjc_tools::builtin(&env.vars);
-    let tools = match &args.tools {
-        Some(names) => tools
+    let tools = match (&args.tools, before.tools) {
+        (Some(names), _) => tools
             .only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())
             .map_err(Failure::misuse)?,
-        None => tools,
+        // A session that was given few tools does not come to more by being resumed.
+        (None, Some(had)) => {
+            let kept: Vec<String> = had.into_iter().filter(|name| tools.get(name).is_some()).collect();
+            tools.only(&kept).map_err(Failure::misuse)?
+        }
+        (None, None) => tools,
     };
     let mut notices = Vec::new();
     let (writer, cwd, resumed) = match &path {
@@ -123,35 +136,67 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
         )),
     }
     if !loaded.damage.is_empty() {
-        notices.push(format!(
-            "the session is damaged in {}; everything else is there (gjc sessions verify {})",
-            match loaded.damage.len() {
-                1 => "one place".into(),
-                places => format!("{places} places"),
-            },
-            loaded.value.header().id
-        ));
+        let places = match loaded.damage.len() {
+            1 => "one place".into(),
+            places => format!("{places} places"),
+        };
+        let cut = loaded.damage.iter().any(|damage| matches!(damage.kind, DamageKind::Orphan(_)));
+        let rest = if cut {
+            "what comes before the damage is in the file, but no longer in the conversation"
+        } else {
+            "everything else is there"
+        };
+        notices.push(format!("the session is damaged in {places}; {rest} (gjc sessions verify {})", path.display()));
     }
     Ok((loaded.value, notices))
 }
 
-fn provider(env: &Env, args: &SessionArgs) -> Result<(Arc<dyn Provider>, ModelRef), Failure> {
+/// What a session ran with when it was last used.
+#[derive(Default)]
+struct Before {
+    model: Option<String>,
+    tools: Option<Vec<String>>,
+}
+
+impl Before {
+    /// From its last settings; nothing where it has none, or where their blobs are gone.
+    fn read(env: &Env, path: &Path) -> Result<Self, Failure> {
+        let reader = Reader::open(&OsFs, path)?.value;
+        let mut folds = Folds::default();
+        let Some(settings) = folds.get::<Settings>(&reader, Leaf::Current).ok().and_then(|found| found.env.clone())
+        else {
+            return Ok(Self::default());
+        };
+        let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
+        let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
+        Ok(Self {
+            model: Some(format!("{}/{}", settings.model.provider, settings.model.id)),
+            tools: defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
+        })
+    }
+}
+
+fn provider(env: &Env, named: &str, url: Option<&str>) -> Result<(Arc<dyn Provider>, ModelRef), Failure> {
+    if let Some(url) = url.filter(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
+        return Err(Failure::usage(format!("\"{url}\" is no address of a provider"))
+            .hint("it begins with http:// or https://, as in --provider-url http://127.0.0.1:8080"));
+    }
     let wrong = || {
-        Failure::usage(format!("\"{}\" names no model", args.model))
+        Failure::usage(format!("\"{named}\" names no model"))
             .hint("use anthropic/<model>, or scripted/<file>.jsonl to play a script")
     };
-    let (name, id) = args.model.split_once('/').filter(|(_, id)| !id.is_empty()).ok_or_else(wrong)?;
+    let (name, id) = named.split_once('/').filter(|(_, id)| !id.is_empty()).ok_or_else(wrong)?;
     let model = |api: &str| ModelRef { provider: name.into(), id: id.into(), api: api.into() };
     match name {
         "anthropic" => {
             let key = env.vars.get("ANTHROPIC_API_KEY").map(Secret::new);
-            if key.is_none() && args.provider_url.is_none() {
+            if key.is_none() && url.is_none() {
                 return Err(Failure::new("there is no key for anthropic")
                     .hint("set ANTHROPIC_API_KEY, or name a server that needs none with --provider-url"));
             }
             let mut config = AnthropicConfig { key, ..AnthropicConfig::default() };
-            if let Some(url) = &args.provider_url {
-                config.base_url.clone_from(url);
+            if let Some(url) = url {
+                config.base_url = url.into();
             }
             Ok((Arc::new(Anthropic::new(config, Arc::clone(&env.clock))), model(anthropic::API)))
         }

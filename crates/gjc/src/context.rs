@@ -3,8 +3,8 @@
 use crate::cli::Context;
 use crate::failure::Failure;
 use crate::out;
-use crate::sessions::{find, look, message_json, print_json, role, text};
-use gjc_context::{CacheMarks, Folds, Request, Settings, check, select, view};
+use crate::sessions::{find, look, message_json, print_json, text};
+use gjc_context::{CacheMarks, Folds, Request, Said, Settings, check, select, view};
 use gjc_entry::{Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
@@ -38,24 +38,44 @@ fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode,
     let loaded = look(&find(env, word)?)?;
     let reader = &loaded.value;
     let leaf = leaf(reader, at)?;
-    let (selected, notes) = select(reader, leaf).map_err(|error| Failure::new(error.to_string()))?;
+    let (selected, unreadable) = select(reader, leaf).map_err(|error| Failure::new(error.to_string()))?;
     if json {
         let skeleton = reader.skeleton();
         return Ok(print_json(&ContextJson {
             session: reader.header().id.to_string(),
             at: at.map(Into::into).or_else(|| skeleton.and_then(|tree| Some(tree.id(tree.leaf()?).to_string()))),
             messages: selected.iter().map(|item| message_json(&item.message)).collect(),
-            notes: notes.into_iter().map(|note| note.sentence).collect(),
+            notes: unreadable.into_iter().map(|note| note.sentence).collect(),
         }));
     }
-    for item in &selected {
-        out::line(&out::row(&format!("── {} {}", item.id, role(&item.message))));
-        out::line(&out::plain(&text(&item.message)));
+    // For a person: what would be sent, with what the projection puts in and leaves out.
+    let (view, notes) = view(reader, leaf, &mut Folds::default()).map_err(|error| Failure::new(error.to_string()))?;
+    for message in &view.messages {
+        let entry = message.from.and_then(|at| selected.iter().find(|item| item.at == at));
+        let id = entry.map_or_else(|| "(put in)".into(), |item| item.id.to_string());
+        out::line(&out::row(&format!("── {id} {}", said_role(&message.said))));
+        match entry {
+            Some(item) => out::line(&out::plain(&text(&item.message))),
+            None => out::line(&out::plain(&said_text(&message.said))),
+        }
     }
     for note in notes {
         out::talk(&format!("gjc: {}", out::row(&note.sentence)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn said_role(said: &Said) -> &'static str {
+    match said {
+        Said::User(_) => "user",
+        Said::Assistant { .. } => "assistant",
+        Said::Result { .. } => "toolResult",
+    }
+}
+
+fn said_text(said: &Said) -> String {
+    let (Said::User(blocks) | Said::Assistant { blocks, .. } | Said::Result { content: blocks, .. }) = said;
+    blocks.iter().filter_map(gjc_entry::Block::as_text).collect::<Vec<_>>().join("\n")
 }
 
 /// Rebuilds a request from the log alone: settings, conversation and blobs are all in it.

@@ -7,6 +7,7 @@ use crate::{out, prompt, world};
 use gjc_agent::SessionHandle;
 use gjc_entry::Env;
 use gjc_protocol::{Command, Event, EventBody, Health, Outcome, PromptMode, TurnEnd};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Runs one prompt.
@@ -99,9 +100,11 @@ impl Printed {
     }
 
     fn answer(&self) {
-        if !self.text.is_empty() {
-            out::line(&self.text);
+        if self.text.is_empty() {
+            return;
         }
+        // Data goes out as it is; a terminal would obey what a model writes.
+        if std::io::stdout().is_terminal() { out::line(&out::plain(&self.text)) } else { out::line(&self.text) }
     }
 
     /// The exit code, from the reply to `finish`.
@@ -118,7 +121,10 @@ impl Printed {
         let Some(Outcome::Done { value }) = reply else { return ExitCode::FAILURE };
         match serde_json::from_value(value["end"].clone()) {
             Ok(TurnEnd::Done) if value["stored"] == true => ExitCode::SUCCESS,
-            Ok(TurnEnd::Aborted) => ExitCode::from(130),
+            Ok(TurnEnd::Aborted) => {
+                out::talk("gjc: interrupted; what had come is stored");
+                ExitCode::from(130)
+            }
             _ => ExitCode::FAILURE,
         }
     }

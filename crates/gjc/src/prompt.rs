@@ -64,7 +64,10 @@ pub(crate) fn from_person(args: &SessionArgs) -> Result<Vec<PromptPart>, Failure
         input
             .read_to_end(&mut bytes)
             .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Failure::usage("standard input is not UTF-8 text")
+                .hint("name a file in the prompt instead; gjc can look at it")
+        })?;
         if !text.trim().is_empty() {
             parts.push(PromptPart { text, origin: Origin::Paste });
         }

@@ -116,7 +116,7 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
         let line = format!(
             "{}  {}  {:>4} messages  {}  {}{mark}",
             info.id,
-            when.get(..16).unwrap_or(&when).replace('T', " "),
+            when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z"),
             info.messages,
             out::cell(info.name(), 48),
             out::row(&info.cwd)
