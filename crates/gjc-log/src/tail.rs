@@ -111,7 +111,9 @@ pub(crate) fn append_all<F: FsFile>(file: &F, bytes: &[u8], base: u64) -> io::Re
             }
             failed => {
                 file.truncate(base)?;
-                return Err(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
+                // A file that takes only a part, twice, has no room for the rest.
+                let full = || io::Error::new(io::ErrorKind::StorageFull, "No space left on device");
+                return Err(failed.err().unwrap_or_else(full));
             }
         }
     }

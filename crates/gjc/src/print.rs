@@ -122,7 +122,7 @@ impl Printed {
         match serde_json::from_value(value["end"].clone()) {
             Ok(TurnEnd::Done) if value["stored"] == true => ExitCode::SUCCESS,
             Ok(TurnEnd::Aborted) => {
-                out::talk("gjc: interrupted; what had come is stored");
+                out::talk("gjc: interrupted");
                 ExitCode::from(130)
             }
             _ => ExitCode::FAILURE,

@@ -48,7 +48,7 @@ fn an_interrupted_answer_is_printed_as_far_as_it_came() {
     let out = run.wait();
     assert_eq!(out.code(), Some(130), "{out}");
     assert!(["", "여기까지 그리고\n"].contains(&out.out().as_str()), "{out}");
-    assert_eq!(out.err(), "");
+    assert_eq!(out.err(), "gjc: interrupted\n");
     assert_eq!(session_files(&home).is_empty(), out.out().is_empty());
 }
 
