@@ -467,3 +467,25 @@ fn words_of_programs_do_not_pass_for_a_persons() {
     };
     assert_eq!(view.messages.iter().map(host).collect::<Vec<_>>(), [true, false, true]);
 }
+
+#[test]
+fn a_conversation_whose_beginning_was_lost_says_so_to_the_model() {
+    use gjc_log::Reader;
+    use gjc_log::fs::sim::SimFs;
+    use gjc_log::fs::{Fs, FsFile, Open};
+    let header = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/"}"#;
+    let said = |id: &str, parent: &str| {
+        format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{"role":"user","content":"{id}"}}}}"#)
+    };
+    for (parent, lost) in [("null", false), ("\"0000000f\"", true)] {
+        let fs = SimFs::new();
+        let path = std::path::Path::new("/s.jsonl");
+        let content = format!("{header}\n{}\n{}\n", said("0000000a", parent), said("0000000b", "\"0000000a\""));
+        fs.open(path, Open::CreateNew).unwrap().append(content.as_bytes()).unwrap();
+        let reader = Reader::open(&fs, path).unwrap().value;
+        let (view, _) =
+            gjc_context::view(&reader, gjc_entry::Leaf::Current, &mut gjc_context::Folds::default()).unwrap();
+        assert_eq!(view.messages.len(), if lost { 3 } else { 2 });
+        assert_eq!(view.messages[0].from.is_none(), lost);
+    }
+}

@@ -287,3 +287,140 @@ fn the_holder_of_the_lock_is_named() {
     assert_eq!(error.to_string(), format!("session is open in another process (pid {})", std::process::id()));
     drop(writer);
 }
+
+/// Every state after a power cut at a moment when something was promised.
+fn promised(fs: &SimFs) -> impl Iterator<Item = gjc_log::fs::sim::Cut> {
+    fs.power_cuts().filter(|cut| !cut.marks.is_empty())
+}
+
+#[test]
+fn a_name_that_its_writer_could_not_make_durable_is_made_so_by_the_next() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    // As a process leaves it that is killed between giving the name and syncing the folder.
+    let staged = bench.path().with_file_name("staged");
+    fs.rename(&bench.path(), &staged).unwrap();
+    fs.settle();
+    fs.rename_new(&staged, &bench.path()).unwrap();
+    let mut writer = bench.open().unwrap().0.value;
+    add(&mut writer, user("y"));
+    sync(&mut writer).unwrap();
+    fs.mark(1);
+    drop(writer);
+    let mut states = 0;
+    for cut in promised(&fs) {
+        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+        assert_eq!(texts(&after.open().unwrap().0.value), ["x", "y"]);
+        states += 1;
+    }
+    assert!(states > 0);
+}
+
+#[test]
+fn folders_that_another_process_made_a_moment_ago_are_made_durable_too() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    fs.mkdir(Path::new("/agent")).unwrap();
+    fs.settle();
+    fs.mkdir(Path::new("/agent/sessions")).unwrap();
+    fs.mkdir(bench.path().parent().unwrap()).unwrap();
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    fs.mark(1);
+    drop(writer);
+    for cut in promised(&fs) {
+        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+        assert_eq!(texts(&after.open().unwrap().0.value), ["x"]);
+    }
+}
+
+#[test]
+fn a_blob_that_a_power_cut_left_as_nuls_is_written_again() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let text = "시스템 프롬프트".as_bytes();
+    let name = bench.root.join("blobs").join(gjc_log::BlobStore::<SimFs>::name(text).hex());
+    gjc_log::fs::mkdir_all_durable(&*fs, name.parent().unwrap()).unwrap();
+    fs.open(&name, Open::CreateNew).unwrap().append(&vec![0; text.len()]).unwrap();
+    let mut writer = bench.create();
+    let blob = writer.put_blob(text);
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert_eq!(&*gjc_entry::Blobs::get(&*bench.env().blobs, &blob).unwrap(), text);
+}
+
+#[test]
+fn a_session_that_comes_without_its_blobs_folder_gets_one() {
+    let fs = Arc::new(SimFs::new());
+    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert!(fs.stat(&bench.root.join("blobs")).is_err());
+    let mut writer = bench.open().unwrap().0.value;
+    let blob = writer.put_blob(b"tools");
+    add(&mut writer, user("y"));
+    sync(&mut writer).unwrap();
+    fs.mark(1);
+    drop(writer);
+    for cut in promised(&fs) {
+        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+        assert!(gjc_entry::Blobs::get(&*after.env().blobs, &blob).is_ok());
+    }
+}
+
+/// A session of these lines, looked at.
+fn looked(lines: &[String]) -> gjc_log::Loaded<Reader<SimFs>> {
+    let fs = SimFs::new();
+    let path = Path::new("/s.jsonl");
+    let header = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/"}"#;
+    let content = format!("{header}\n{}\n", lines.join("\n"));
+    fs.open(path, Open::CreateNew).unwrap().append(content.as_bytes()).unwrap();
+    Reader::open(&fs, path).unwrap()
+}
+
+fn line(id: &str, parent: &str, more: &str) -> String {
+    let parent = if parent.is_empty() { "null".into() } else { format!("\"{parent}\"") };
+    format!(
+        r#"{{"type":"message","id":"{id}","parentId":{parent}{more},"message":{{"role":"user","content":"{id}"}}}}"#
+    )
+}
+
+#[test]
+fn a_label_counts_wherever_another_program_has_put_it() {
+    let label = r#","timestamp":"2026-06-05T07:18:54.123Z","gjcLabel":{"l":"CONFIDENTIAL","t":false}"#;
+    let loaded = looked(&[line("0000000a", "", label), line("0000000b", "0000000a", "")]);
+    let secret = Label { level: Level::Confidential, trusted: false };
+    assert_eq!(loaded.value.skeleton().unwrap().label(), secret);
+}
+
+#[test]
+fn a_block_inside_a_cut_record_is_no_entry() {
+    let cut = r#"{"type":"message","id":"0000000b","parentId":"0000000a","message":{"role":"assistant","content":[{"type":"toolCall","id":"x","name":"a","arguments":{}}"#;
+    let loaded = looked(&[line("0000000a", "", ""), cut.into()]);
+    assert_eq!((texts(&loaded.value).as_slice(), loaded.damage.len()), (["0000000a".to_owned()].as_slice(), 1));
+}
+
+#[test]
+fn a_damaged_line_full_of_blocks_is_passed_over_at_once() {
+    let block = r#"{"type":"text","text":"x"},{"type":"message","id":"a","parentId":null,"#;
+    let loaded = looked(&[line("0000000a", "", ""), format!("{}]", block.repeat(200_000))]);
+    assert_eq!(loaded.damage.len(), 1);
+    assert_eq!(texts(&loaded.value), ["0000000a"]);
+}
+
+#[test]
+fn a_pipe_named_like_a_session_is_refused_and_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let Err(error) = Reader::open(&OsFs, &path) else { panic!("opened a pipe") };
+    assert!(error.to_string().contains("no regular file"), "{error}");
+}

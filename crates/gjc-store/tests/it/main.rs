@@ -119,3 +119,12 @@ fn a_path_is_that_file_and_nothing_else() {
     assert!(matches!(dir.find("/", "./0197"), Err(NotResolved::NoFile(_))));
     assert!(matches!(dir.find("/", "/"), Err(NotResolved::Folder(_))));
 }
+
+#[test]
+fn two_files_with_one_id_are_both_named_and_none_is_chosen() {
+    let dir = Dir::new();
+    dir.session("--a--", "abc", "/a", 1, "x");
+    dir.session("--b--", "abc", "/b", 2, "y");
+    let Err(error) = dir.find("/a", "abc") else { panic!("one was chosen") };
+    assert!(error.to_string().contains("--a--") && error.to_string().contains("--b--"), "{error}");
+}
