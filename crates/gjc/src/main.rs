@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let ran = run(cli);
     #[cfg(feature = "failpoints")]
     if let Err(error) = world::count_failpoints() {
-        eprintln!("gjc: the passed failpoints could not be counted: {error}");
+        out::talk(&format!("gjc: the passed failpoints could not be counted: {error}"));
         return ExitCode::from(2);
     }
     match ran {
