@@ -19,6 +19,7 @@ mod view;
 pub use check::{Checked, Violation, check};
 pub use fold::{Fold, Folds};
 pub use folds::{Delivered, Settings, Totals};
+pub use project::view;
 pub use request::{BlockAt, CacheMarks, Layout, Request, ToolDef, Turn};
 pub use select::{ContextMessage, Selected, select};
-pub use view::{INTERRUPTED, Msg, Note, Said, View, view};
+pub use view::{INTERRUPTED, Msg, Note, Said, View};

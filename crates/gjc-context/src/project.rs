@@ -11,17 +11,41 @@
 //! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
 use crate::view::INTERRUPTED;
-use crate::{ContextMessage, Msg, Note, Said, Selected, View};
-use gjc_entry::{AssistantMessage, At, Block, Content, Fields, Message, ModelRef, Origin, StopReason, ToolResult};
+use crate::{ContextMessage, Folds, Msg, Note, Said, Selected, View, select};
+use gjc_entry::{
+    AssistantMessage, At, Block, Content, Fields, Leaf, Message, ModelRef, NeedsIndex, Origin, Source, StopReason,
+    ToolResult,
+};
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 
-pub(crate) struct Project {
-    pub(crate) view: View,
-    pub(crate) notes: Vec<Note>,
+/// The view at a leaf. A pure function of the path: live and rebuilt from disk it is the same.
+///
+/// # Errors
+/// [`NeedsIndex`] when the source cannot find the path without its index.
+pub fn view(source: &dyn Source, leaf: Leaf, _folds: &mut Folds) -> Result<(View, Vec<Note>), NeedsIndex> {
+    let (selected, mut notes) = select(source, leaf)?;
+    let Project { view, notes: more } = project(&selected, lost_root(source, leaf, &selected)?);
+    notes.extend(more);
+    Ok((view, notes))
 }
 
-pub(crate) fn project(selected: &[Selected], lost_root: bool) -> Project {
+/// Whether the path begins in the middle: its first entry names a parent that is not in the file. A summary that stands for
+/// everything before it makes up for that.
+fn lost_root(source: &dyn Source, leaf: Leaf, selected: &[Selected]) -> Result<bool, NeedsIndex> {
+    if matches!(selected.first(), Some(Selected { message: ContextMessage::CompactionSummary { .. }, .. })) {
+        return Ok(false);
+    }
+    let path = source.path(leaf)?.0;
+    Ok(path.first().and_then(|root| source.body(root.at).ok()).is_some_and(|root| root.parent.is_some()))
+}
+
+struct Project {
+    view: View,
+    notes: Vec<Note>,
+}
+
+fn project(selected: &[Selected], lost_root: bool) -> Project {
     let mut walk = Walk::default();
     let mut at = 0;
     while let Some(item) = selected.get(at) {

@@ -1,8 +1,6 @@
 //! What may be sent of the context: every call beside its one result, nothing half, ids that a provider accepts.
 
-use crate::project::{Project, project};
-use crate::{ContextMessage, Folds, Selected, select};
-use gjc_entry::{At, Block, Leaf, ModelRef, NeedsIndex, Source};
+use gjc_entry::{At, Block, ModelRef};
 
 /// What the model is told of a call whose outcome nobody knows.
 pub const INTERRUPTED: &str = "interrupted: outcome unknown, check before repeating";
@@ -55,25 +53,4 @@ pub struct Note {
     pub at: Option<At>,
     /// What about it.
     pub sentence: String,
-}
-
-/// The view at a leaf. A pure function of the path: live and rebuilt from disk it is the same.
-///
-/// # Errors
-/// [`NeedsIndex`] when the source cannot find the path without its index.
-pub fn view(source: &dyn Source, leaf: Leaf, _folds: &mut Folds) -> Result<(View, Vec<Note>), NeedsIndex> {
-    let (selected, mut notes) = select(source, leaf)?;
-    let Project { view, notes: more } = project(&selected, lost_root(source, leaf, &selected)?);
-    notes.extend(more);
-    Ok((view, notes))
-}
-
-/// Whether the path begins in the middle: its first entry names a parent that is not in the file. A summary that stands for
-/// everything before it makes up for that.
-fn lost_root(source: &dyn Source, leaf: Leaf, selected: &[Selected]) -> Result<bool, NeedsIndex> {
-    if matches!(selected.first(), Some(Selected { message: ContextMessage::CompactionSummary { .. }, .. })) {
-        return Ok(false);
-    }
-    let path = source.path(leaf)?.0;
-    Ok(path.first().and_then(|root| source.body(root.at).ok()).is_some_and(|root| root.parent.is_some()))
 }
