@@ -210,7 +210,7 @@ impl<F: Fs> Actor<F> {
                 StreamEvent::BlockStart { index, kind } => kinds.push((*index, kind.clone())),
                 StreamEvent::Delta { index, text } => {
                     let (index, text) = (*index, text.clone());
-                    match kinds.iter().find(|(other, _)| *other == index) {
+                    match kinds.iter().rfind(|(other, _)| *other == index) {
                         Some((_, BlockKind::Text)) => self.events.emit(EventBody::TextDelta { index, text }),
                         Some((_, BlockKind::Thinking)) => self.events.emit(EventBody::ThinkingDelta { index, text }),
                         Some((_, BlockKind::ToolCall { .. })) => self.events.emit(EventBody::CallDelta { index, text }),

@@ -35,6 +35,9 @@ pub enum Violation {
     /// Two calls share an id, or it has characters that providers refuse.
     #[error("the call id {0} is used twice or is not plain")]
     BadCallId(String),
+    /// A tool's name that providers refuse.
+    #[error("the tool name {0:?} is not plain")]
+    BadToolName(String),
     /// A message without content.
     #[error("message {0} of the conversation is empty")]
     EmptyMessage(usize),
@@ -86,7 +89,11 @@ fn pairs(view: &View) -> Result<(), Violation> {
                     return Err(Violation::EmptyMessage(index));
                 }
                 for block in blocks {
-                    if let Block::ToolCall { id, .. } = block {
+                    if let Block::ToolCall { id, name, .. } = block {
+                        let fits = (1..=64).contains(&name.len());
+                        if !fits || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+                            return Err(Violation::BadToolName(name.clone()));
+                        }
                         let plain =
                             !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
                         if !plain || !ids.insert(id) {

@@ -7,7 +7,8 @@
 //! - an answer without text or calls leaves;
 //! - a result without content says so (an error without content is refused);
 //! - a conversation whose root is lost, or that does not begin with a person, begins with a sentence that says so;
-//! - ids of calls become unique and plain (at most 64 of `A-Z a-z 0-9 _ -`), the same way each time;
+//! - ids of calls become unique and plain (at most 64 of `A-Z a-z 0-9 _ -`), names of tools plain, the same way each time: a
+//!   model that once made up a name must not be refused for it ever after;
 //! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
 use crate::view::INTERRUPTED;
@@ -101,7 +102,7 @@ impl Walk {
                     let wire = self.wire_id(id);
                     blocks.push(Block::ToolCall {
                         id: wire.clone(),
-                        name: name.clone(),
+                        name: plain_name(name),
                         arguments: arguments.clone(),
                         extra: extra.clone(),
                     });
@@ -300,4 +301,14 @@ fn files(fields: &mut Fields) -> Vec<Block> {
     let mut blocks = vec![Block::text(format!("<system-reminder>\n{text}</system-reminder>"), Origin::Host)];
     blocks.append(&mut images);
     blocks
+}
+
+/// The name of a tool as providers take it.
+fn plain_name(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(64).collect();
+    if plain.is_empty() { "unnamed".into() } else { plain }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }

@@ -122,8 +122,10 @@ pub struct Finished {
     /// From the call of [`run`] to the end, on tokio's clock.
     pub wall: Duration,
     /// True if other processes of the tree were still alive after the main one had ended and the grace was
-    /// over (`server &` in a shell). They have been killed; or one that left the tree still holds the output.
+    /// over (`server &` in a shell). They have been killed.
     pub left_running: bool,
+    /// True if a process that left the tree (`setsid`) still holds the output. It lives on: nobody killed it.
+    pub escaped: bool,
 }
 
 /// Starts a program and sees it through to its end.
@@ -149,7 +151,13 @@ pub async fn run(
     let began = Instant::now();
     if cancel.is_cancelled() {
         let output = Captured::default();
-        return Ok(Finished { exit: Exit::Cancelled, output, wall: Duration::ZERO, left_running: false });
+        return Ok(Finished {
+            exit: Exit::Cancelled,
+            output,
+            wall: Duration::ZERO,
+            left_running: false,
+            escaped: false,
+        });
     }
     let (tree, ends) = Tree::start(&spawn)?;
     let mut pump = Pump::new(ends, Capture::new(spawn.cap, spawn.spill), progress);
@@ -185,7 +193,7 @@ pub async fn run(
         (None, None) => Exit::Signal(libc::SIGKILL),
     };
     let output = pump.finish().await;
-    Ok(Finished { exit, output, wall: began.elapsed(), left_running: found || held })
+    Ok(Finished { exit, output, wall: began.elapsed(), left_running: found, escaped: held })
 }
 
 /// How long a process may take from closing its output to its end, under load.

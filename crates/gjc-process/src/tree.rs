@@ -199,8 +199,12 @@ impl Member {
 /// or ignored in us (`nohup`, `&` in a script, a thread that waits for them) would stay so across exec; the
 /// standard library resets SIGPIPE only. Open files of a careless library must not reach the program either:
 /// whoever holds a lock or a pipe by accident is a riddle for everybody else.
+///
+/// When we are killed, the program is killed too: nobody is there any more who could tell what it did.
 fn detach() -> io::Result<()> {
     setsid()?;
+    // SAFETY: a plain system call that concerns this process only; its failure leaves things as they were.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     for signal in 1..=64 {
         // SAFETY: no handler is installed; a number that cannot be reset gives an error we do not need.
         unsafe { libc::signal(signal, libc::SIG_DFL) };

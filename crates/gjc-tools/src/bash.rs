@@ -103,7 +103,7 @@ impl Tool for Bash {
         Some(ToolSpec {
             description:
                 "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
-                          terminal. What it leaves running is ended with it. Of long output the middle is left out."
+                          terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out."
                     .into(),
             input: schema::<Input>(),
             effects: Effects::Outside,
@@ -193,6 +193,9 @@ fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -
     notes.extend(captured.spill_failed.clone());
     if finished.left_running {
         notes.push("what the command left running was ended".into());
+    }
+    if finished.escaped {
+        notes.push("a process that made a session of its own (setsid) goes on running".into());
     }
     let exit = match finished.exit {
         Exit::Code(0) => json!(0),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let parts = prompt::from_person(args)?;
     let runtime = world::runtime()?;
-    runtime.block_on(async {
+    let code = runtime.block_on(async {
         let Composed { session, config, resumed, notices } = compose(env, args).await?;
         for notice in notices {
             out::talk(&format!("gjc: {notice}"));
@@ -53,7 +53,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         interrupt.abort();
         let _ = actor.await;
         Ok(printed.end(finish.await.ok()))
-    })
+    });
+    // A read that never comes back (a device, a dead network folder) has a thread that nobody waits for.
+    runtime.shutdown_background();
+    code
 }
 
 /// Standard output was not read for so long that events were dropped: the state takes their place.

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::{out, print, world};
 use gjc_entry::Env;
 use gjc_protocol::{Cmd, Command, EventBody, Outcome, Refusal, Reply};
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,10 @@ use tokio::sync::mpsc;
 /// A line in.
 const EXAMPLE: &str = r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#;
 
-/// How long replies may take once the session is closed.
-const REPLIES: Duration = Duration::from_millis(500);
+/// The pause after which a closed session has no more lines to reply to.
+const REPLIES: Duration = Duration::from_millis(50);
+/// The longest line that is read.
+const LONGEST_LINE: u64 = 64 << 20;
 
 /// Serves until the input ends or the session is closed.
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
@@ -43,7 +45,6 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
             let handle = handle.clone();
             async move {
                 while let Some(line) = lines.recv().await {
-                    let mut last = false;
                     let reply = match serde_json::from_str::<Cmd>(&line) {
                         // Its reply comes when all is over; until then other commands count.
                         Ok(Cmd { id, command: Command::Finish }) => {
@@ -54,16 +55,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                             });
                             continue;
                         }
-                        Ok(Cmd { id, command }) => {
-                            last = matches!(command, Command::Close);
-                            Reply { id: Some(id), outcome: handle.call(command).await }
-                        }
+                        Ok(Cmd { id, command }) => Reply { id: Some(id), outcome: handle.call(command).await },
                         Err(error) => Reply { id: id_of(&line), outcome: Outcome::Refused(unreadable(&error)) },
                     };
                     let _ = say.send(serde_json::to_string(&reply).unwrap_or_default());
-                    if last {
-                        return;
-                    }
                 }
                 // The input has ended: let what runs end, then close.
                 handle.call(Command::Finish).await;
@@ -94,12 +89,12 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         }
         let interrupted = stopped.load(Ordering::SeqCst);
         interrupt.abort();
-        // Every command has its reply before the last event. A closed session replies at once, so whoever takes longer is
-        // waiting for a line that may never come.
-        let _ = tokio::time::timeout(REPLIES, replies).await;
-        while let Ok(reply) = said.try_recv() {
+        // Every command that was sent has its reply before the last event. A closed session replies at once, so a pause
+        // means that no more lines are there.
+        while let Ok(Some(reply)) = tokio::time::timeout(REPLIES, said.recv()).await {
             out::line(&reply);
         }
+        replies.abort();
         out::line(&serde_json::to_string(&closed).unwrap_or_default());
         let _ = actor.await;
         Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
@@ -114,7 +109,8 @@ fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
         let mut line = Vec::new();
-        while matches!(input.read_until(b'\n', &mut line), Ok(read) if read > 0) {
+        while matches!((&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line), Ok(read) if read > 0) {
+            // The rest of a line that is too long is read as one of its own, and refused like any other.
             let text = String::from_utf8_lossy(&line).trim().to_owned();
             line.clear();
             if !text.is_empty() && send.send(text).is_err() {

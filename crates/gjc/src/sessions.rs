@@ -4,22 +4,23 @@ use crate::cli::Sessions;
 use crate::failure::Failure;
 use crate::out;
 use gjc_context::{ContextMessage, select};
-use gjc_entry::{Damage, Env, Leaf, Message, Source};
+use gjc_entry::{Blobs, Body, Damage, Env, Kind, Leaf, Message, Own, Source};
 use gjc_log::fs::OsFs;
-use gjc_log::{Loaded, Reader, Tail};
+use gjc_log::{BlobStore, Loaded, Reader, Tail};
 use gjc_store::{SessionInfo, resolve, sweep_all};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs one of its commands.
 pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
         Sessions::List { json } => list(env, json),
         Sessions::Show { session, json } => show(&find(env, &session)?, json),
-        Sessions::Verify { session: Some(session), json, .. } => verify(&[find(env, &session)?], json),
-        Sessions::Verify { session: None, json, .. } => verify(&everything(env)?, json),
+        Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
+        Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
     }
 }
 
@@ -277,8 +278,9 @@ impl VerifiedJson {
     }
 }
 
-fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
-    let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path)).collect();
+fn verify(env: &Env, paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
+    let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path, &blobs)).collect();
     let sound = files.iter().all(VerifiedJson::is_sound);
     let code = if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if json {
@@ -305,7 +307,22 @@ fn verify(paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-fn verify_one(path: &Path) -> VerifiedJson {
+/// Settings whose system prompt or tools are not in the blob store: their requests cannot be rebuilt.
+fn lost_blobs(reader: &Reader<OsFs>, blobs: &BlobStore<OsFs>) -> Vec<DamageJson> {
+    let nodes = reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter);
+    let settings = nodes.filter(|(_, node)| node.kind() == Kind::OwnEnv);
+    settings
+        .filter_map(|(_, node)| {
+            let entry = reader.body(node.at()).ok()?;
+            let Body::Own(Own::Env(env)) = &entry.body else { return None };
+            let missing = [env.system, env.tools].iter().find_map(|blob| blobs.get(blob).err())?;
+            let at = node.at();
+            Some(DamageJson { offset: at.off, length: at.len, what: format!("at byte {}: {missing}", at.off) })
+        })
+        .collect()
+}
+
+fn verify_one(path: &Path, blobs: &BlobStore<OsFs>) -> VerifiedJson {
     let name = path.display().to_string();
     match Reader::open(&OsFs, path) {
         Err(why) => VerifiedJson {
@@ -324,7 +341,13 @@ fn verify_one(path: &Path) -> VerifiedJson {
                 unreadable: None,
                 unfinished: loaded.tail != Tail::Clean,
                 writing: loaded.value.writer_at_work(&OsFs),
-                damage: loaded.damage.iter().chain(&bodies).map(DamageJson::from).collect(),
+                damage: loaded
+                    .damage
+                    .iter()
+                    .chain(&bodies)
+                    .map(DamageJson::from)
+                    .chain(lost_blobs(&loaded.value, blobs))
+                    .collect(),
             }
         }
     }

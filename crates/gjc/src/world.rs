@@ -49,6 +49,7 @@ pub(crate) fn env() -> Result<Env, Failure> {
         // A variable that is no text is of no use to gjc; what tools run still gets a sound environment.
         Some((name.into_string().ok()?, value.into_string().ok()?))
     }));
+    wipe_keys();
     let home = vars.get("HOME").map(PathBuf::from);
     let agent = match (vars.get("GJC_CODING_AGENT_DIR"), &home) {
         (Some(dir), _) => std::path::absolute(dir).map_err(|error| {
@@ -63,6 +64,26 @@ pub(crate) fn env() -> Result<Env, Failure> {
     let temp = vars.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     let dirs = Dirs { home: home.unwrap_or_else(|| agent.clone()), agent, temp };
     Ok(Env { clock: Arc::new(SystemClock { ahead: ahead() }), ids: Arc::new(RandomIds), dirs, vars })
+}
+
+/// Variables that hold keys of gjc itself.
+const KEYS: &[&str] = &["ANTHROPIC_API_KEY"];
+
+/// Overwrites the keys in the process's own environment, once they are copied: `/proc/<pid>/environ` shows that memory to
+/// every process of the same person, the commands that a model runs among them.
+fn wipe_keys() {
+    for name in KEYS {
+        let Ok(name) = std::ffi::CString::new(*name) else { continue };
+        // SAFETY: called from `main` before any other thread exists, so nobody else reads or changes the environment;
+        // `getenv` gives null or a NUL-terminated text within the environment block, which is writable, and only the bytes
+        // before its NUL are written.
+        unsafe {
+            let value = libc::getenv(name.as_ptr());
+            if !value.is_null() {
+                std::ptr::write_bytes(value, b'*', libc::strlen(value));
+            }
+        }
+    }
 }
 
 /// Milliseconds that tests put the time of day ahead (or back) by with `GJC_TEST_WALL_MS`, so that one of them can see the

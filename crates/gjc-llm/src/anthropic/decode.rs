@@ -24,14 +24,18 @@ where
     B: Buf + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    struct Reading<S: futures_util::TryStream> {
-        sse: SseByteStream<S>,
+    struct Reading<B> {
+        sse: SseByteStream<BoxStream<'static, Result<B, Unbounded>>>,
         decoder: Decoder,
         ready: VecDeque<StreamEvent>,
         failed: bool,
     }
-    let reading =
-        Reading { sse: SseByteStream::new(body), decoder: Decoder::default(), ready: VecDeque::new(), failed: false };
+    let reading = Reading {
+        sse: SseByteStream::new(bounded(body)),
+        decoder: Decoder::default(),
+        ready: VecDeque::new(),
+        failed: false,
+    };
     futures_util::stream::unfold(reading, |mut reading| async move {
         loop {
             if let Some(event) = reading.ready.pop_front() {
@@ -63,10 +67,49 @@ where
     .boxed()
 }
 
+/// The longest line of an answer.
+const LONGEST_LINE: usize = 32 << 20;
+/// The longest answer. Far more than a model can say; what is longer is a fault or an attack.
+const LONGEST: usize = 256 << 20;
+/// The most blocks of an answer.
+const MOST_BLOCKS: usize = 4096;
+
+/// Why the body of an answer is not read on.
+#[derive(Debug, thiserror::Error)]
+enum Unbounded {
+    #[error("the answer has no end")]
+    Long,
+    #[error("{0}")]
+    Body(String),
+}
+
+/// Ends a body that would fill the memory: the reader of lines keeps a line until it ends.
+fn bounded<S, B, E>(body: S) -> BoxStream<'static, Result<B, Unbounded>>
+where
+    S: Stream<Item = Result<B, E>> + Send + Unpin + 'static,
+    B: Buf + Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let (mut line, mut all) = (0usize, 0usize);
+    body.map(move |piece| {
+        let piece = piece.map_err(|error| Unbounded::Body(root_cause(&error)))?;
+        let bytes = piece.chunk();
+        all = all.saturating_add(piece.remaining());
+        line = match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => bytes.len() - last - 1,
+            None => line.saturating_add(piece.remaining()),
+        };
+        if line > LONGEST_LINE || all > LONGEST { Err(Unbounded::Long) } else { Ok(piece) }
+    })
+    .boxed()
+}
+
 /// Turns the data of one event after another into ours.
 #[derive(Default)]
 struct Decoder {
     open: BTreeMap<u16, Open>,
+    /// How many blocks have begun.
+    blocks: usize,
     usage: Usage,
     stop: Option<StopReason>,
     /// Some block has begun.
@@ -194,7 +237,13 @@ impl Decoder {
                 events.push(StreamEvent::Start { response_id: message.id });
                 events.extend(message.usage.map(|usage| self.count(usage)));
             }
-            "content_block_start" => self.begin(self.read(data)?, &mut events),
+            "content_block_start" => {
+                self.blocks += 1;
+                if self.blocks > MOST_BLOCKS {
+                    return Err(self.cut("the answer has too many parts".into()));
+                }
+                self.begin(self.read(data)?, &mut events);
+            }
             "content_block_delta" => self.more(self.read(data)?, &mut events),
             "content_block_stop" => {
                 let BlockStop { index } = self.read(data)?;

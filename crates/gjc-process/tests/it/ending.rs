@@ -113,7 +113,7 @@ async fn who_leaves_the_tree_is_reported_while_it_holds_the_output() {
     let escaped = alive(pids[0]);
     // SAFETY: plain system call on the process this test started.
     unsafe { libc::kill(pids[0], libc::SIGKILL) };
-    assert_eq!((done.exit, done.left_running, escaped), (Exit::Code(0), true, true));
+    assert_eq!((done.exit, done.left_running, done.escaped, escaped), (Exit::Code(0), false, true, true));
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ fn misuse_says_what_was_wrong() {
         &["--no-such"][..],
         &["sessions"],
         &["sessions", "verify"],
-        &["sessions", "lits"],
+        &["sessions", "lost"],
         &["--mode", "xml"],
         &[],
         &["-p", "x", "--resume", "a", "--no-session"],
