@@ -3,7 +3,7 @@
 use crate::cli::Context;
 use crate::failure::Failure;
 use crate::out;
-use crate::sessions::{find, look, message_json, print_json, text};
+use crate::sessions::{blobs_of, find, look, message_json, print_json, text};
 use gjc_context::{CacheMarks, Folds, Request, Said, Settings, check, select, view};
 use gjc_entry::{Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
 use gjc_log::fs::OsFs;
@@ -11,7 +11,6 @@ use gjc_log::{BlobStore, Reader};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Runs one of its commands.
 pub(crate) fn run(env: &Env, command: Context) -> Result<ExitCode, Failure> {
@@ -80,9 +79,9 @@ fn said_text(said: &Said) -> String {
 
 /// Rebuilds a request from the log alone: settings, conversation and blobs are all in it.
 fn request(env: &Env, word: &str, at: Option<&str>) -> Result<ExitCode, Failure> {
-    let loaded = look(&find(env, word)?)?;
-    let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
-    out::bytes(&rebuild(&loaded.value, &blobs, at)?);
+    let file = find(env, word)?;
+    let loaded = look(&file)?;
+    out::bytes(&rebuild(&loaded.value, &blobs_of(env, &file), at)?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,6 +30,14 @@ pub(crate) fn find(env: &Env, word: &str) -> Result<PathBuf, Failure> {
     Ok(resolve(&OsFs, &env.dirs.sessions(), &here, word)?)
 }
 
+/// The blobs of a session's own agent folder: beside the sessions folder that the file is in, wherever that is; else those
+/// of this agent folder.
+pub(crate) fn blobs_of(env: &Env, file: &Path) -> BlobStore<OsFs> {
+    let sessions = file.ancestors().nth(2).filter(|dir| dir.file_name().is_some_and(|name| name == "sessions"));
+    let beside = sessions.map(|dir| dir.with_file_name("blobs")).filter(|dir| dir.is_dir());
+    BlobStore::new(Arc::new(OsFs), Some(beside.unwrap_or_else(|| env.dirs.blobs())))
+}
+
 /// Opens a session for looking.
 pub(crate) fn look(path: &Path) -> Result<Loaded<Reader<OsFs>>, Failure> {
     Ok(Reader::open(&OsFs, path)?)
@@ -279,8 +287,7 @@ impl VerifiedJson {
 }
 
 fn verify(env: &Env, paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
-    let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
-    let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path, &blobs)).collect();
+    let files: Vec<VerifiedJson> = paths.iter().map(|path| verify_one(path, &blobs_of(env, path))).collect();
     let sound = files.iter().all(VerifiedJson::is_sound);
     let code = if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if json {

@@ -72,7 +72,7 @@ const LONGEST_LINE: usize = 32 << 20;
 /// The longest answer. Far more than a model can say; what is longer is a fault or an attack.
 const LONGEST: usize = 256 << 20;
 /// The most blocks of an answer.
-const MOST_BLOCKS: usize = 4096;
+const MOST_BLOCKS: usize = 16_384;
 
 /// Why the body of an answer is not read on.
 #[derive(Debug, thiserror::Error)]
