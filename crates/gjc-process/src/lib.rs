@@ -8,7 +8,7 @@
 //! dropped); memory grows with the output; a slow or stuck reader of the progress holds a program up.
 //!
 //! One way out of the tree remains: a process that makes a session of its own (`setsid`, a daemon). It is
-//! not waited for and not killed, and it is reported only while it holds the output. Closing that way takes
+//! not waited for and not killed, and it is reported ([`Finished::escaped`]) only while it holds the output. Closing that way takes
 //! a pid namespace.
 
 #![expect(

@@ -40,6 +40,7 @@ fn the_second_is_told_who_has_it_and_nothing_happens() {
     assert_eq!(std::fs::read(the_session(&home)).unwrap(), before);
     // Looking is always allowed.
     assert!(look(&home, &["sessions", "show", &id]).output().ok().out().contains("안녕"));
+    assert!(look(&home, &["sessions", "verify", &id]).output().ok().out().contains("sound, open in another process"));
     gate.open();
     first.wait().ok();
     let third = ask(&home, &stub, "이제?").args(["--resume", &id]).output().ok();

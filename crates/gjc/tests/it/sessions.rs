@@ -201,3 +201,21 @@ fn a_file_that_cannot_be_read_hides_no_other() {
     assert_eq!(verified.code(), Some(1));
     steady(&home, || insta::assert_snapshot!("unreadable_verify", shown(&verified)));
 }
+
+#[test]
+fn a_resumed_session_keeps_its_model_and_its_tools() {
+    let home = Home::new();
+    let stub = stub([text("하나"), text("둘"), text("셋")]);
+    let run = |prompt: &str| gjc(&home).args(["-p", "--provider-url", &stub.url(), prompt]);
+    run("a").args(["--model", "anthropic/mine", "--tools", "read"]).output().ok();
+    let id = id_of(&the_session(&home));
+    run("b").args(["--resume", &id]).output().ok();
+    run("c").args(["--resume", &id, "--model", "anthropic/other", "--tools", "read,bash"]).output().ok();
+    let asked: Vec<(Value, usize)> = stub
+        .requests()
+        .iter()
+        .map(|request| request.json())
+        .map(|body| (body["model"].clone(), body["tools"].as_array().map_or(0, Vec::len)))
+        .collect();
+    assert_eq!(asked, [(Value::from("mine"), 1), (Value::from("mine"), 1), (Value::from("other"), 2)]);
+}
