@@ -7,7 +7,7 @@
 //! - [`own`]: the entries that are gjc's own (`custom` with `gjc.*`)
 //! - [`header`]: the first line
 //! - [`tree`]: the skeleton of a session (no bodies), damage, and [`Source`], through which folds read
-//! - [`env`]: clock, ids, folders and variables, made once in the binary and passed down
+//! - [`mod@env`]: clock, ids, folders and variables, made once in the binary and passed down
 //!
 //! Nothing here opens a file, reads a clock or knows the network. The formats are those of the pi / oh-my-pi / gajae-code
 //! family, header version 3; unknown fields and types are kept and written back as they came ([`fields`]).
