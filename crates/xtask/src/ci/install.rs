@@ -1,4 +1,4 @@
-//! Installs what the checks need, from package registries alone: crates.io, PyPI, npm, Debian.
+//! Installs what the checks need, from package registries alone: crates, PyPI, npm, Debian.
 //!
 //! Everything has a pinned version and lands in the cache once; what the machine already has is used.
 
@@ -20,7 +20,7 @@ const NODE: &str = "22.20.0";
 /// What pi asks of node.
 const NODE_FLOOR: (u32, u32) = (20, 6);
 
-/// A tool from crates.io.
+/// A tool from the crate registry.
 struct Tool {
     name: &'static str,
     /// The version that is installed when there is none.
