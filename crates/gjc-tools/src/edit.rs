@@ -2,11 +2,11 @@
 
 use crate::diff::{self, Change, Run as Lines};
 use crate::input::{Form, schema};
-use crate::work::{blocking, cancelled, count, leave, planned, sha256};
+use crate::work::{blocking, bytes_in, cancelled, count, leave, planned, sha256};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
-use gjc_flow::{Call, Digest, Permits, SinkRef, SourceRef, digest};
+use gjc_flow::{Call, Digest, Permits, SinkRef, SourceRef};
 use gjc_protocol::Refusal;
 use memchr::memmem;
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::Read;
+use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 
 const FORM: Form =
@@ -79,10 +80,10 @@ fn parse(input: &RawValue) -> Result<Input, Refusal> {
     Ok(input)
 }
 
-/// What the permit is for: the path and all replacements.
-fn permitted(input: &Input) -> Digest {
+/// What the permit is for: the file and all replacements.
+fn permitted(target: &Path, input: &Input) -> Digest {
     // Strings and booleans always serialise.
-    digest(&serde_json::to_vec(input).unwrap_or_default())
+    bytes_in(target, &serde_json::to_vec(input).unwrap_or_default())
 }
 
 #[async_trait]
@@ -112,7 +113,11 @@ impl Tool for Edit {
             input: input.to_owned(),
             // A failed edit tells what stands in the file.
             sources: vec![SourceRef { what: what.clone(), label: path::label(&ctx.cwd, &path) }],
-            sinks: vec![SinkRef { what, level: Level::Restricted, digest: permitted(&parsed) }],
+            sinks: vec![SinkRef {
+                what,
+                level: Level::Restricted,
+                digest: permitted(&path::target(&ctx.cwd, &parsed.path), &parsed),
+            }],
         })
     }
 
@@ -146,7 +151,7 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
-    let by = leave(ctx, &mut permits, permitted(input))?;
+    let by = leave(ctx, &mut permits, permitted(&path, input))?;
     // The bytes are compared, not the time stamps: those are too coarse for two writes in a row.
     let unchanged = || Ok(fs::read(&path).is_ok_and(|now| now == before));
     if !atomic::replace(&path, Some(&existing), &after, by, unchanged).map_err(failed("written"))? {

@@ -77,6 +77,12 @@ pub(crate) fn label_of(cwd: &Path, path: &Path, file: &File) -> Label {
     Label { trusted: label.trusted && same, ..label }
 }
 
+/// Where a path leads at this moment, links followed; the path itself where that cannot be told.
+pub(crate) fn target(cwd: &Path, given: &str) -> PathBuf {
+    let path = find(cwd, given);
+    follow(&path).unwrap_or(path)
+}
+
 /// The file behind a path: a regular file, or nothing yet. Refuses folders and devices, and what may not be written.
 pub(crate) fn writable(cwd: &Path, given: &str) -> Result<(PathBuf, Option<fs::Metadata>), Refusal> {
     let path = follow(&find(cwd, given)).map_err(|error| refuse(cwd, given, "written", &error))?;

@@ -2,10 +2,11 @@
 
 use crate::{Output, ToolCtx, ToolOutput};
 use gjc_entry::Label;
-use gjc_flow::{Call, Digest, Permits, Redeemed};
+use gjc_flow::{Call, Digest, Permits, Redeemed, digest};
 use gjc_protocol::Refusal;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use std::path::Path;
 
 /// The join of what a call said it would read.
 pub(crate) fn planned(call: &Call) -> Label {
@@ -18,6 +19,15 @@ pub(crate) fn leave(ctx: &ToolCtx, permits: &mut Permits, bytes: Digest) -> Resu
         Refusal::new("no_permit", "nothing was done: this call has no permit").hint("plan the call again")
     })?;
     ctx.redeem.redeem(permit, bytes).map_err(|stale| Refusal::new("stale_permit", format!("nothing was done: {stale}")))
+}
+
+/// What a permit for a file is for: these bytes in this file. A link that leads elsewhere by the time of the effect makes it
+/// another file, and the permit stale.
+pub(crate) fn bytes_in(target: &Path, bytes: &[u8]) -> Digest {
+    let mut both = target.as_os_str().as_encoded_bytes().to_vec();
+    both.push(0);
+    both.extend_from_slice(bytes);
+    digest(&both)
 }
 
 /// Runs file work where it may block. The work joins into its label, at first the planned one, what it meets on the way: an

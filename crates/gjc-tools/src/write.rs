@@ -1,11 +1,11 @@
 //! `write`: a file with given content.
 
 use crate::input::{Form, schema};
-use crate::work::{blocking, cancelled, count, leave, sha256};
+use crate::work::{blocking, bytes_in, cancelled, count, leave, sha256};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
-use gjc_flow::{Call, Permits, SinkRef, digest};
+use gjc_flow::{Call, Permits, SinkRef};
 use gjc_protocol::Refusal;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,10 +59,11 @@ impl Tool for Write {
 
     fn plan(&self, ctx: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
         let parsed = parse(input)?;
+        let target = path::target(&ctx.cwd, &parsed.path);
         let to = SinkRef {
-            what: path::find(&ctx.cwd, &parsed.path).display().to_string(),
+            what: target.display().to_string(),
             level: Level::Restricted,
-            digest: digest(parsed.content.as_bytes()),
+            digest: bytes_in(&target, parsed.content.as_bytes()),
         };
         Ok(Call { tool: self.name().into(), input: input.to_owned(), sources: Vec::new(), sinks: vec![to] })
     }
@@ -78,7 +79,7 @@ fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutpu
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
-    let by = leave(ctx, &mut permits, digest(bytes))?;
+    let by = leave(ctx, &mut permits, bytes_in(&path, bytes))?;
     let written = path
         .parent()
         .map_or(Ok(()), fs::create_dir_all)

@@ -88,7 +88,8 @@ async fn without_a_good_permit_nothing_changes() {
     let before = fs::metadata(&path).unwrap();
     let input = json!({"path": "f", "content": "new"});
     let call = rig.plan("write", &input).unwrap();
-    assert_eq!((call.sinks[0].level, call.sinks[0].digest), (Level::Restricted, digest(b"new")));
+    let both = [path.canonicalize().unwrap().as_os_str().as_encoded_bytes(), b"\0new"].concat();
+    assert_eq!((call.sinks[0].level, call.sinks[0].digest), (Level::Restricted, digest(&both)));
 
     let done = rig.run(call.clone(), Permits::default()).await;
     assert_eq!((done.is_error, &done.details["error"]), (true, &json!("no_permit")));
@@ -118,4 +119,19 @@ async fn a_cancelled_call_writes_nothing() {
     rig.cancel.cancel();
     assert_eq!(rig.write("f", "x").await.details["error"], "cancelled");
     assert!(names(&rig.cwd).is_empty());
+}
+
+#[tokio::test]
+async fn a_link_that_leads_elsewhere_by_then_is_not_written_through() {
+    let rig = Rig::new();
+    let (judged, other) = (rig.file("judged", "a"), rig.file("other", "b"));
+    let link = rig.cwd.join("링크");
+    std::os::unix::fs::symlink(&judged, &link).unwrap();
+    let call = rig.plan("write", &json!({"path": "링크", "content": "new"})).unwrap();
+    let permits = rig.permits(&call);
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    let done = rig.run(call, permits).await;
+    assert_eq!((done.is_error, &done.details["error"]), (true, &json!("stale_permit")));
+    assert_eq!((fs::read_to_string(judged).unwrap().as_str(), fs::read_to_string(other).unwrap().as_str()), ("a", "b"));
 }
