@@ -34,6 +34,12 @@ pub enum OpenError {
         /// Its version.
         version: u32,
     },
+    /// A new session whose writer died before it could give the file its name.
+    #[error("{} was cut off in the first moments of a session, before it had its name", .path.display())]
+    Unnamed {
+        /// The file, under its temporary name.
+        path: PathBuf,
+    },
     /// Somebody else has it open.
     #[error("session is open in another process{}", .pid.map_or(String::new(), |pid| format!(" (pid {pid})")))]
     Locked {
@@ -51,6 +57,9 @@ impl OpenError {
         match self {
             Self::NotFound(_) => Some("gjc sessions list shows the sessions that there are"),
             Self::Locked { .. } => Some("close it there, or look at it with: gjc sessions show <id>"),
+            Self::Unnamed { .. } => {
+                Some("rename it, so that it begins without the dot and ends in .jsonl, to go on with it")
+            }
             Self::Version { .. } => Some("the program that wrote it reads it; a newer gjc may too"),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Which sessions there are.
 
 use gjc_entry::{Body, Kind, Message, Source, Timestamp};
-use gjc_log::fs::Fs;
+use gjc_log::fs::{Fs, FsFile, Held, Open};
 use gjc_log::{OpenError, Reader};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,10 @@ pub fn sweep<F: Fs>(fs: &F, bucket: &Path) -> io::Result<(Vec<SessionInfo>, Vec<
     let (mut infos, mut unreadable) = (Vec::new(), Vec::new());
     for path in list(fs, bucket)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') && name.ends_with(".jsonl.tmp") && is_left(fs, &path) {
+            unreadable.push(Unreadable { path: path.clone(), why: OpenError::Unnamed { path } });
+            continue;
+        }
         if !name.ends_with(".jsonl") || name.starts_with('.') {
             continue;
         }
@@ -91,6 +95,12 @@ pub fn sweep<F: Fs>(fs: &F, bucket: &Path) -> io::Result<(Vec<SessionInfo>, Vec<
     }
     sort(&mut infos);
     Ok((infos, unreadable))
+}
+
+/// Whether a session under its temporary name has entries and no writer: nobody will ever give it its name.
+fn is_left<F: Fs>(fs: &F, path: &Path) -> bool {
+    let file = fs.open(path, Open::Read);
+    file.is_ok_and(|file| matches!(file.try_lock(), Ok(Held::Ours)) && file.stat().is_ok_and(|stat| stat.len > 0))
 }
 
 fn sort(infos: &mut [SessionInfo]) {

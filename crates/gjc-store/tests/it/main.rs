@@ -63,12 +63,27 @@ fn a_file_that_cannot_be_read_is_told_and_hides_no_other() {
     let dir = Dir::new();
     dir.session("--a--", "one", "/a", 9, "x");
     fs::write(dir.sessions().join("--a--/broken.jsonl"), "not a header\n").unwrap();
-    fs::write(dir.sessions().join("--a--/.s.jsonl.tmp"), "half").unwrap();
+    fs::write(dir.sessions().join("--a--/.s.jsonl.tmp"), "").unwrap();
     fs::write(dir.sessions().join("--a--/notes.txt"), "x").unwrap();
     fs::write(dir.sessions().join("stray.jsonl"), "x").unwrap();
     let (infos, unreadable) = sweep_all(&OsFs, &dir.sessions()).unwrap();
     assert_eq!((infos.len(), unreadable.len()), (1, 1));
     assert!(unreadable[0].why.to_string().contains("no session file"));
+}
+
+#[test]
+fn a_session_that_died_before_it_had_its_name_is_told() {
+    let dir = Dir::new();
+    let path = dir.session("--a--", "one", "/a", 9, "x");
+    let unnamed = path.with_file_name(".s.jsonl.tmp");
+    fs::rename(&path, &unnamed).unwrap();
+    let held = fs::File::open(&unnamed).unwrap();
+    held.lock().unwrap();
+    assert!(sweep_all(&OsFs, &dir.sessions()).unwrap().1.is_empty(), "its writer is at work");
+    drop(held);
+    let (infos, unreadable) = sweep_all(&OsFs, &dir.sessions()).unwrap();
+    assert!(infos.is_empty());
+    assert!(unreadable[0].why.to_string().contains("cut off in the first moments"));
 }
 
 #[test]
