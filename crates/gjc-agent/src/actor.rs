@@ -48,10 +48,17 @@ impl SessionHandle {
     /// Gives a command, and waits for its one answer.
     pub async fn call(&self, command: Command) -> Outcome {
         let (reply, answer) = oneshot::channel();
-        if self.mailbox.send((command, reply)).await.is_err() {
-            return closed();
-        }
+        self.post(command, reply).await;
         answer.await.unwrap_or_else(|_| closed())
+    }
+
+    /// Gives a command whose one answer goes to `reply`, before any event that the command causes; an answer that never
+    /// comes is [`closed`].
+    pub async fn post(&self, command: Command, reply: oneshot::Sender<Outcome>) {
+        if let Err(lost) = self.mailbox.send((command, reply)).await {
+            let (_, reply) = lost.0;
+            let _ = reply.send(closed());
+        }
     }
 
     /// Begins to read events: first `Session`, then everything from now on.
@@ -68,7 +75,9 @@ impl SessionHandle {
     }
 }
 
-fn closed() -> Outcome {
+/// The answer of a session that is closed.
+#[must_use]
+pub fn closed() -> Outcome {
     Outcome::Refused(Refusal::new("closed", "the session is closed").hint("resume it: gjc --resume <id>"))
 }
 

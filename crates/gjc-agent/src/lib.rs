@@ -26,7 +26,7 @@ mod recover;
 mod request;
 mod turn;
 
-pub use actor::{SessionHandle, start};
+pub use actor::{SessionHandle, closed, start};
 pub use admit::{Fact, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use config::Config;

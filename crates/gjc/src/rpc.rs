@@ -1,20 +1,22 @@
 //! `--mode rpc`: commands on standard input, replies and events on standard output, one JSON object a line.
 //!
-//! A line in is a [`Cmd`]; a line out is a [`Reply`] (it has `outcome`) or an event (it has `seq`). When the input ends,
-//! the session is closed, after what runs has ended.
+//! A line in is a [`Cmd`]; a line out is a [`Reply`] (it has `outcome`) or an event (it has `seq`). A reply stands before the
+//! events that its command causes. When the input ends, the session is closed, after what runs has ended.
 
 use crate::cli::SessionArgs;
 use crate::compose::{Composed, compose};
 use crate::failure::Failure;
 use crate::{out, print, world};
-use gjc_entry::Env;
-use gjc_protocol::{Cmd, Command, EventBody, Outcome, Refusal, Reply};
+use futures_util::StreamExt;
+use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use gjc_entry::{BoxFuture, Env};
+use gjc_protocol::{Cmd, CmdId, Command, EventBody, Outcome, Refusal, Reply};
 use std::io::{BufRead, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// A line in.
 const EXAMPLE: &str = r#"{"id":"1","command":{"type":"prompt","parts":[{"text":"hello","origin":"typed"}]}}"#;
@@ -38,27 +40,26 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         }
         let (handle, actor) = gjc_agent::start(session, config, resumed);
         let mut events = handle.subscribe();
-        // Two threads of lines, so that a reader that stops reading holds up neither the session nor its own commands.
-        let (say, mut said) = mpsc::unbounded_channel::<String>();
+        let (ask, mut asked) = mpsc::unbounded_channel::<Asked>();
         let mut lines = stdin_lines();
-        let replies = tokio::spawn({
+        let commands = tokio::spawn({
             let handle = handle.clone();
             async move {
                 while let Some(line) = lines.recv().await {
-                    let reply = match serde_json::from_str::<Cmd>(&line) {
-                        // Its reply comes when all is over; until then other commands count.
-                        Ok(Cmd { id, command: Command::Finish }) => {
-                            let (handle, say) = (handle.clone(), say.clone());
-                            tokio::spawn(async move {
-                                let reply = Reply { id: Some(id), outcome: handle.call(Command::Finish).await };
-                                let _ = say.send(serde_json::to_string(&reply).unwrap_or_default());
-                            });
-                            continue;
+                    let (reply, outcome) = oneshot::channel();
+                    // The loop below waits for the reply before the session can have given it, so that no event which the
+                    // command causes is told before the reply.
+                    match serde_json::from_str::<Cmd>(&line) {
+                        Ok(Cmd { id, command }) => {
+                            let late = matches!(command, Command::Close | Command::Finish);
+                            let _ = ask.send(Asked { id: Some(id), outcome, late });
+                            handle.post(command, reply).await;
                         }
-                        Ok(Cmd { id, command }) => Reply { id: Some(id), outcome: handle.call(command).await },
-                        Err(error) => Reply { id: id_of(&line), outcome: Outcome::Refused(unreadable(&error)) },
-                    };
-                    let _ = say.send(serde_json::to_string(&reply).unwrap_or_default());
+                        Err(error) => {
+                            let _ = reply.send(Outcome::Refused(unreadable(&error)));
+                            let _ = ask.send(Asked { id: id_of(&line), outcome, late: false });
+                        }
+                    }
                 }
                 // The input has ended: let what runs end, then close.
                 handle.call(Command::Finish).await;
@@ -78,9 +79,12 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
             }
         });
         let mut closed = None;
+        let mut open = Open::default();
         while closed.is_none() {
             tokio::select! {
-                Some(reply) = said.recv() => out::line(&reply),
+                biased;
+                Some(asked) = asked.recv() => open.push(asked),
+                Some(reply) = open.next() => out::line(&reply),
                 Some(event) = events.next() => match event.body {
                     EventBody::Closed => closed = Some(event),
                     _ => out::line(&serde_json::to_string(&event).unwrap_or_default()),
@@ -91,10 +95,15 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         interrupt.abort();
         // Every command that was sent has its reply before the last event. A closed session replies at once, so a pause
         // means that no more lines are there.
-        while let Ok(Some(reply)) = tokio::time::timeout(REPLIES, said.recv()).await {
-            out::line(&reply);
+        loop {
+            tokio::select! {
+                biased;
+                Some(asked) = asked.recv() => open.push(asked),
+                Some(reply) = open.next() => out::line(&reply),
+                () = tokio::time::sleep(REPLIES) => break,
+            }
         }
-        replies.abort();
+        commands.abort();
         out::line(&serde_json::to_string(&closed).unwrap_or_default());
         let _ = actor.await;
         Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
@@ -102,6 +111,47 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     // The thread that reads standard input may still be waiting for a line.
     runtime.shutdown_background();
     code
+}
+
+/// A command that waits for its reply.
+struct Asked {
+    id: Option<CmdId>,
+    outcome: oneshot::Receiver<Outcome>,
+    /// It is answered when the session ends; those behind it do not wait for that.
+    late: bool,
+}
+
+/// Replies that are waited for: in the order of their commands, but for the late ones.
+#[derive(Default)]
+struct Open {
+    in_order: FuturesOrdered<BoxFuture<'static, String>>,
+    late: FuturesUnordered<BoxFuture<'static, String>>,
+}
+
+impl Open {
+    fn push(&mut self, asked: Asked) {
+        let late = asked.late;
+        let reply = Box::pin(asked.reply());
+        if late { self.late.push(reply) } else { self.in_order.push_back(reply) }
+    }
+
+    /// The next reply that is there; `None` when none is waited for.
+    async fn next(&mut self) -> Option<String> {
+        tokio::select! {
+            biased;
+            Some(reply) = self.in_order.next() => Some(reply),
+            Some(reply) = self.late.next() => Some(reply),
+            else => None,
+        }
+    }
+}
+
+impl Asked {
+    /// The line of the reply, once it is there.
+    async fn reply(self) -> String {
+        let outcome = self.outcome.await.unwrap_or_else(|_| gjc_agent::closed());
+        serde_json::to_string(&Reply { id: self.id, outcome }).unwrap_or_default()
+    }
 }
 
 fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
@@ -127,6 +177,6 @@ fn unreadable(error: &serde_json::Error) -> Refusal {
 }
 
 /// The id of a line that is no command otherwise, so that its sender can tell which one it was.
-fn id_of(line: &str) -> Option<gjc_protocol::CmdId> {
+fn id_of(line: &str) -> Option<CmdId> {
     serde_json::from_value(serde_json::from_str::<serde_json::Value>(line).ok()?.get("id")?.clone()).ok()
 }
