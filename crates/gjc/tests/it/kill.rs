@@ -144,7 +144,7 @@ impl<'h> Play<'h> {
         }
         // The base's effects belong to its answers.
         if stage != Stage::Unanswered {
-            home.write("work/effects", "0.1\n");
+            home.write("project/effects", "0.1\n");
         }
         play.session = Some(home.write(format!("home/.gjc/agent/sessions/base/{}", base.file.0), text));
         play

@@ -34,7 +34,7 @@ fn thinking_is_no_part_of_the_answer() {
 #[test]
 fn tools_work_on_real_files_until_the_model_has_nothing_left_to_ask() {
     let home = Home::new();
-    home.write("work/src/메모.txt", "첫째\n둘째\n");
+    home.write("project/src/메모.txt", "첫째\n둘째\n");
     let stub = stub([
         Turn::new("m1").text("읽습니다.").tool_call("c1", "read", &json!({"path": "src/메모.txt"})),
         Turn::new("m2").tool_call("c2", "write", &json!({"path": "새 폴더/새.txt", "content": "한글 파일\n"})),

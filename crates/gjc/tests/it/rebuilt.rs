@@ -40,9 +40,9 @@ fn same(home: &Home, file: &Path, at: Option<&str>, sent: &[u8], which: &str) {
 #[test]
 fn every_request_of_a_life_in_many_processes() {
     let home = Home::new();
-    home.write("work/메모.md", "# 메모\n한글 \u{1F600} \"quotes\" \\ and \u{7f}\n");
-    let system = home.write("work/system.md", "당신은 조수입니다.\n");
-    let append = home.write("work/append.md", "짧게 대답하세요.");
+    home.write("project/메모.md", "# 메모\n한글 \u{1F600} \"quotes\" \\ and \u{7f}\n");
+    let system = home.write("project/system.md", "당신은 조수입니다.\n");
+    let append = home.write("project/append.md", "짧게 대답하세요.");
     let broken = Turn::new("m6").thinking("중간에", "").text("끊긴 답이고").text("안 옴");
     let half = Turn::new("m8").thinking("서명 없음", "").text("멈춘 답과 나머지");
     let stub = replies([

@@ -92,7 +92,7 @@ fn a_word_means_one_session_or_an_error_that_helps() {
 #[test]
 fn a_session_is_shown_as_it_was_and_so_is_its_context() {
     let home = Home::new();
-    home.write("work/메모.txt", "첫째\n둘째\n");
+    home.write("project/메모.txt", "첫째\n둘째\n");
     let stub = stub([
         Turn::new("m1")
             .thinking("읽어 보자", "sig==")

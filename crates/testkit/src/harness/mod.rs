@@ -52,7 +52,7 @@ impl Home {
         let root = tempfile::Builder::new().prefix("testkit-home-").tempdir().expect("a temporary folder can be made");
         // Programs print real paths; /tmp may be a link.
         let real = root.path().canonicalize().expect("the folder was just made");
-        for name in ["home", "work", "tmp"] {
+        for name in ["home", "project", "tmp"] {
             fs::create_dir(real.join(name)).expect("a folder can be made in it");
         }
         Self { _root: root, watch: Mutex::new(Watch::new(&real)), real }
@@ -73,7 +73,7 @@ impl Home {
     /// The folder runs start in.
     #[must_use]
     pub fn work(&self) -> PathBuf {
-        self.real.join("work")
+        self.real.join("project")
     }
 
     /// The folder `TMPDIR`.
