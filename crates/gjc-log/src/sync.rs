@@ -79,13 +79,15 @@ struct State<F: Fs> {
     broken: Option<Arc<io::Error>>,
     /// Lines wait in memory because they cannot be written.
     unwritable: Option<Arc<io::Error>>,
+    /// The content is safe, but a name of it is not: that is tried again when somebody asks next.
+    unnamed: Option<Arc<io::Error>>,
     closing: bool,
 }
 
 impl<F: Fs> State<F> {
-    /// How storage does, apart from a name that could not be given.
     fn health(&self) -> Health {
-        self.broken.clone().or_else(|| self.unwritable.clone()).map_or(Health::Ok, Health::Failing)
+        let failure = self.broken.as_ref().or(self.unwritable.as_ref()).or(self.unnamed.as_ref());
+        failure.map_or(Health::Ok, |why| Health::Failing(Arc::clone(why)))
     }
 }
 
@@ -107,6 +109,7 @@ impl<F: Fs> Shared<F> {
             wanted: 0,
             broken: None,
             unwritable: None,
+            unnamed: None,
             closing: false,
         };
         Self { fs, state: Mutex::new(state), wake: Condvar::new(), storage: watch::Sender::new(Storage::default()) }
@@ -195,7 +198,11 @@ impl<F: Fs> Shared<F> {
         while let Some(work) = self.next() {
             match self.commit(&work) {
                 Ok(()) => {
-                    self.lock().durable = work.written;
+                    {
+                        let mut state = self.lock();
+                        state.durable = work.written;
+                        state.unnamed = None;
+                    }
                     self.storage.send_modify(|now| {
                         now.durable.len = work.written;
                         now.health = self.lock().health();
@@ -205,14 +212,14 @@ impl<F: Fs> Shared<F> {
                     self.lock().broken = Some(Arc::new(error));
                     self.storage.send_modify(|now| now.health = self.lock().health());
                 }
-                // The content is safe under its temporary name: giving it its own is tried again when somebody asks next.
                 Err(Failed::Name(error)) => {
-                    let why = Arc::new(error);
-                    let mut state = self.lock();
-                    state.wanted = state.durable;
-                    state.dirs.extend(work.dirs);
-                    drop(state);
-                    self.storage.send_modify(|now| now.health = Health::Failing(Arc::clone(&why)));
+                    {
+                        let mut state = self.lock();
+                        state.unnamed = Some(Arc::new(error));
+                        state.wanted = state.durable;
+                        state.dirs.extend(work.dirs);
+                    }
+                    self.storage.send_modify(|now| now.health = self.lock().health());
                 }
             }
         }

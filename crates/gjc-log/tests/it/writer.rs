@@ -16,6 +16,12 @@ fn on_both(test: impl Fn(Bench<OsFs>), simulated: impl Fn(Bench<SimFs>)) {
     simulated(Bench::new(Arc::new(SimFs::new()), Path::new("/agent")));
 }
 
+/// A machine whose disk a test can look behind.
+fn simulated() -> (Arc<SimFs>, Bench<SimFs>) {
+    let fs = Arc::new(SimFs::new());
+    (Arc::clone(&fs), Bench::new(fs, Path::new("/agent")))
+}
+
 macro_rules! both {
     ($(#[$doc:meta])* $name:ident, $bench:ident => $body:block) => {
         $(#[$doc])*
@@ -224,8 +230,7 @@ both!(a_session_in_memory_is_complete_and_leaves_no_trace, bench => {
 
 #[test]
 fn a_full_disk_is_told_and_the_entries_follow_when_there_is_room() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     let mut writer = bench.create();
     add(&mut writer, answer("first"));
     sync(&mut writer).unwrap();
@@ -246,8 +251,7 @@ fn a_full_disk_is_told_and_the_entries_follow_when_there_is_room() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_told_at_the_first_answer() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     gjc_log::fs::mkdir_all_durable(&*fs, bench.path().parent().unwrap()).unwrap();
     fs.fault(Fault::ReadOnlyDir(bench.path().parent().unwrap().into()));
     let mut writer = bench.create();
@@ -262,8 +266,7 @@ fn a_folder_that_cannot_be_written_is_told_at_the_first_answer() {
 
 #[test]
 fn a_failed_sync_is_never_called_durable() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     let mut writer = bench.create();
     add(&mut writer, answer("a"));
     sync(&mut writer).unwrap();
@@ -295,8 +298,7 @@ fn promised(fs: &SimFs) -> impl Iterator<Item = gjc_log::fs::sim::Cut> {
 
 #[test]
 fn a_name_that_its_writer_could_not_make_durable_is_made_so_by_the_next() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     let mut writer = bench.create();
     add(&mut writer, answer("x"));
     sync(&mut writer).unwrap();
@@ -322,8 +324,7 @@ fn a_name_that_its_writer_could_not_make_durable_is_made_so_by_the_next() {
 
 #[test]
 fn folders_that_another_process_made_a_moment_ago_are_made_durable_too() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     fs.mkdir(Path::new("/agent")).unwrap();
     fs.settle();
     fs.mkdir(Path::new("/agent/sessions")).unwrap();
@@ -341,8 +342,7 @@ fn folders_that_another_process_made_a_moment_ago_are_made_durable_too() {
 
 #[test]
 fn a_blob_that_a_power_cut_left_as_nuls_is_written_again() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     let text = "시스템 프롬프트".as_bytes();
     let name = bench.root.join("blobs").join(gjc_log::BlobStore::<SimFs>::name(text).hex());
     gjc_log::fs::mkdir_all_durable(&*fs, name.parent().unwrap()).unwrap();
@@ -357,8 +357,7 @@ fn a_blob_that_a_power_cut_left_as_nuls_is_written_again() {
 
 #[test]
 fn a_session_that_comes_without_its_blobs_folder_gets_one() {
-    let fs = Arc::new(SimFs::new());
-    let bench = Bench::new(Arc::clone(&fs), Path::new("/agent"));
+    let (fs, bench) = simulated();
     let mut writer = bench.create();
     add(&mut writer, answer("x"));
     sync(&mut writer).unwrap();
@@ -423,4 +422,53 @@ fn a_pipe_named_like_a_session_is_refused_and_not_waited_for() {
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
     let Err(error) = Reader::open(&OsFs, &path) else { panic!("opened a pipe") };
     assert!(error.to_string().contains("no regular file"), "{error}");
+}
+
+#[test]
+fn what_must_be_durable_before_the_first_answer_makes_the_first_write_due() {
+    let (fs, bench) = simulated();
+    let mut writer = bench.create();
+    add(&mut writer, user("맡긴 일"));
+    writer.make_due();
+    sync(&mut writer).unwrap();
+    fs.mark(1);
+    drop(writer);
+    for cut in promised(&fs) {
+        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+        assert_eq!(texts(&after.open().unwrap().0.value), ["맡긴 일"]);
+    }
+}
+
+#[test]
+fn a_session_that_is_durable_at_each_entry_needs_nobody_to_ask() {
+    let (fs, bench) = simulated();
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let env = gjc_log::LogEnv { durability: gjc_log::Durability::Entry, ..bench.env() };
+    let mut writer = gjc_log::Writer::open(env, &bench.path()).unwrap().0.value;
+    let lsn = add(&mut writer, user("y"));
+    let mut storage = writer.storage();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(gjc_log::durable(&mut storage, lsn)).unwrap();
+    fs.mark(1);
+    drop(writer);
+    for cut in promised(&fs) {
+        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+        assert_eq!(texts(&after.open().unwrap().0.value), ["x", "y"]);
+    }
+}
+
+#[test]
+fn an_effect_of_several_entries_is_written_intent_first() {
+    let (_, bench) = simulated();
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    let rest = vec![draft(user("first")), draft(user("second"))];
+    let appended = writer.append(Batch::Effect { intent: draft(user("intent")), rest }).unwrap();
+    assert_eq!(appended.ids.len(), 3);
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert_eq!(texts(&bench.open().unwrap().0.value), ["x", "intent", "first", "second"]);
 }
