@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NOT_RUN: &str = "not run: the turn was ended before";
 
 /// A call as the model asked for it.
+#[derive(Clone)]
 struct Asked {
     op: OpId,
     id: String,
@@ -138,13 +139,22 @@ impl<F: Fs> Actor<F> {
             // A plan looks at paths, and a path may hang (a dead network folder): never in the actor's own task.
             let (tool, input) = (Arc::clone(&ready.tool), ready.asked.input.clone());
             let planning = tokio::task::spawn_blocking(move || tool.plan(&ctx, &input));
-            match self.attend(planning).await {
-                Ok(Ok(call)) => {
+            let cancel = self.cancel.clone();
+            let done = self.attend(async move {
+                tokio::select! {
+                    biased;
+                    done = planning => Some(done),
+                    () = cancel.cancelled() => None,
+                }
+            });
+            match done.await {
+                Some(Ok(Ok(call))) => {
                     planned.push(ready);
                     calls.push(call);
                 }
-                Ok(Err(refusal)) => self.refuse(ready.asked, refusal.to_string()).await?,
-                Err(_) => self.refuse(ready.asked, FAILED_INSIDE.into()).await?,
+                Some(Ok(Err(refusal))) => self.refuse(ready.asked, refusal.to_string()).await?,
+                Some(Err(_)) => self.refuse(ready.asked, FAILED_INSIDE.into()).await?,
+                None => self.refuse(ready.asked, NOT_RUN.into()).await?,
             }
         }
         let decisions = decide_all(&self.config.policy, self.session.labels(), &calls);
@@ -177,7 +187,7 @@ impl<F: Fs> Actor<F> {
             }
             let permits = decision.permits(&ready.asked.op, self.session.labels());
             gjc_fp::fp!("agent.call.before");
-            let asked = ready.asked.clone_names();
+            let asked = ready.asked.clone();
             let handle = self.start(&mut running, ready, call, permits);
             names.push((handle, asked));
         }
@@ -288,19 +298,6 @@ impl<F: Fs> Actor<F> {
         let content = vec![Block::text(why, gjc_entry::Origin::Host)];
         let body = result(id.into(), tool.into(), content, Value::Null, true, at);
         self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
-    }
-}
-
-impl Asked {
-    /// What is needed to answer it if its task dies.
-    fn clone_names(&self) -> Self {
-        Self {
-            op: self.op.clone(),
-            id: self.id.clone(),
-            name: self.name.clone(),
-            input: self.input.clone(),
-            incomplete: self.incomplete,
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::prompt::PromptFiles;
-use gjc_agent::{Config, Session};
+use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Folds, Settings, ToolDef};
 use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, ModelRef, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
@@ -15,6 +16,7 @@ use gjc_log::{BlobStore, Durability, LogEnv, Reader, Repaired, Writer};
 use gjc_store::{bucket_name, file_name, resolve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 
 /// Who answers when nobody was named.
 const DEFAULT_MODEL: &str = "anthropic/claude-sonnet-4-5";
@@ -22,16 +24,25 @@ const DEFAULT_MODEL: &str = "anthropic/claude-sonnet-4-5";
 const MAX_TOKENS: u32 = 32_000;
 
 /// A session that is ready to start.
-pub(crate) struct Composed {
-    pub(crate) session: Session<OsFs>,
-    pub(crate) config: Config,
-    pub(crate) resumed: bool,
+struct Composed {
+    session: Session<OsFs>,
+    config: Config,
+    resumed: bool,
     /// What a person should know before it starts.
-    pub(crate) notices: Vec<String>,
+    notices: Vec<String>,
+}
+
+/// Starts the session that the arguments ask for, and says what a person should know of it.
+pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>), Failure> {
+    let Composed { session, config, resumed, notices } = compose(env, args).await?;
+    for notice in notices {
+        out::talk(&format!("gjc: {notice}"));
+    }
+    Ok(gjc_agent::start(session, config, resumed))
 }
 
 /// From arguments.
-pub(crate) async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
+async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     let here = match &args.cwd {
         Some(dir) => real_dir(dir)?,
         None => real_dir(Path::new("."))?,

@@ -1,9 +1,8 @@
 //! `-p`: one answer on standard output. `--mode json`: every event, one a line.
 
 use crate::cli::{Mode, SessionArgs};
-use crate::compose::{Composed, compose};
 use crate::failure::Failure;
-use crate::{out, prompt, world};
+use crate::{compose, out, prompt, world};
 use gjc_agent::SessionHandle;
 use gjc_entry::Env;
 use gjc_protocol::{Command, Event, EventBody, Health, Outcome, PromptMode, TurnEnd};
@@ -15,11 +14,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let parts = prompt::from_person(args)?;
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
-        let Composed { session, config, resumed, notices } = compose(env, args).await?;
-        for notice in notices {
-            out::talk(&format!("gjc: {notice}"));
-        }
-        let (handle, actor) = gjc_agent::start(session, config, resumed);
+        let (handle, actor) = compose::begin(env, args).await?;
         let mut events = handle.subscribe();
         let interrupt = tokio::spawn({
             let handle = handle.clone();

@@ -4,9 +4,8 @@
 //! events that its command causes. When the input ends, the session is closed, after what runs has ended.
 
 use crate::cli::SessionArgs;
-use crate::compose::{Composed, compose};
 use crate::failure::Failure;
-use crate::{out, print, world};
+use crate::{compose, out, print, world};
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use gjc_entry::{BoxFuture, Env};
@@ -34,11 +33,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     }
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
-        let Composed { session, config, resumed, notices } = compose(env, args).await?;
-        for notice in notices {
-            out::talk(&format!("gjc: {notice}"));
-        }
-        let (handle, actor) = gjc_agent::start(session, config, resumed);
+        let (handle, actor) = compose::begin(env, args).await?;
         let mut events = handle.subscribe();
         let (ask, mut asked) = mpsc::unbounded_channel::<Asked>();
         let mut lines = stdin_lines();
