@@ -28,10 +28,12 @@ impl Edits {
 
     /// Changes the context. Roles without a content of that kind stay as they are.
     pub(crate) fn apply(mut self, selected: &mut Vec<Selected>) {
-        selected.retain_mut(|item| match self.0.remove(&item.id) {
+        selected.retain_mut(|item| match self.0.get_mut(&item.id) {
             None => true,
             Some(None) => false,
+            // A summary has a second message under its id, and neither has such a content.
             Some(Some(new)) => {
+                let new = new.clone();
                 match &mut item.message {
                     ContextMessage::Message(Message::User(user)) => user.content = new,
                     ContextMessage::Message(Message::Assistant(said)) => said.content = blocks(new),

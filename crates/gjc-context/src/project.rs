@@ -37,8 +37,10 @@ fn lost_root(source: &dyn Source, leaf: Leaf, selected: &[Selected]) -> Result<b
     if matches!(selected.first(), Some(Selected { message: ContextMessage::CompactionSummary { .. }, .. })) {
         return Ok(false);
     }
-    let path = source.path(leaf)?.0;
-    Ok(path.first().and_then(|root| source.body(root.at).ok()).is_some_and(|root| root.parent.is_some()))
+    let path = source.context_path(leaf)?;
+    // Where a reset cut the path off nothing is lost: somebody wanted it so.
+    let root = path.nodes.0.first().filter(|_| path.from_root);
+    Ok(root.and_then(|root| source.body(root.at).ok()).is_some_and(|root| root.parent.is_some()))
 }
 
 struct Project {

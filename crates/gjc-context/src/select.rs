@@ -66,8 +66,9 @@ pub enum ContextMessage {
 /// # Errors
 /// [`NeedsIndex`] when the source cannot find the path without its index.
 pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Note>), NeedsIndex> {
-    const CONTEXT: KindSet = KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::Unknown]);
-    let path: Vec<PathNode> = source.path(leaf)?.0;
+    const CONTEXT: KindSet =
+        KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::ResetBoundary, Kind::ContextEdit]);
+    let path: Vec<PathNode> = source.context_path(leaf)?.nodes.0;
     let mut notes = Vec::new();
     let mut read = |node: &PathNode| match source.body(node.at) {
         Ok(entry) => Some(entry),
@@ -82,6 +83,13 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
     for (index, node) in path.iter().enumerate().rev().filter(|(_, node)| node.kind == Kind::Compaction) {
         let Some(entry) = read(node) else { continue };
         let Body::Compaction { summary, first_kept, tokens_before } = &entry.body else { continue };
+        // pi 1.6 keeps the system message of the time beside the summary.
+        if let Some((_, raw)) = entry.extra.iter().rev().find(|(name, _)| &**name == "systemMessage")
+            && let Ok(system) = Message::from_json(raw)
+        {
+            let message = ContextMessage::Message(system);
+            selected.push(Selected { at: node.at, id: node.id.clone(), message });
+        }
         let message =
             ContextMessage::CompactionSummary { summary: summary.clone(), tokens_before: *tokens_before, at: entry.at };
         selected.push(Selected { at: node.at, id: node.id.clone(), message });
@@ -90,6 +98,7 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
         compacted = index;
         break;
     }
+    let summaries = selected.len();
     let mut edits = Edits::default();
     for (index, node) in path.iter().enumerate().skip(first).filter(|(_, node)| CONTEXT.has(node.kind)) {
         let Some(entry) = read(node) else { continue };
@@ -107,13 +116,13 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
             Body::BranchSummary { from, summary } if !summary.is_empty() => {
                 ContextMessage::BranchSummary { summary: summary.clone(), from: from.clone(), at: entry.at }
             }
-            Body::Unknown { kind } if kind == "reset_boundary" => {
+            Body::Unknown { .. } if node.kind == Kind::ResetBoundary => {
                 // One in the kept part cuts that part; the summary behind it is newer and stays.
-                selected.truncate(usize::from(index < compacted));
+                selected.truncate(if index < compacted { summaries } else { 0 });
                 edits = Edits::default();
                 continue;
             }
-            Body::Unknown { kind } if kind == "context_edit" => {
+            Body::Unknown { .. } if node.kind == Kind::ContextEdit => {
                 edits.take(&entry);
                 continue;
             }

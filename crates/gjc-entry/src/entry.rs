@@ -1,7 +1,7 @@
 //! One line of a session file.
 
 use crate::fields::{FieldError, Fields, JsonObject, RawFields};
-use crate::{Content, EntryId, Kind, Label, Message, Own, Timestamp};
+use crate::{Content, EntryId, Kind, Label, Message, Ordinal, Own, Timestamp};
 use serde_json::value::RawValue;
 
 /// An entry with its body.
@@ -160,12 +160,68 @@ impl Entry {
     /// Reads a line (without its line feed).
     ///
     /// # Errors
-    /// When it is no object, or a field that its type needs is missing or of another type.
+    /// When it is no object, when a field that its type needs is missing or of another type, or when one that decides what
+    /// the entry is stands twice.
     pub fn parse(line: &str) -> Result<Self, FieldError> {
         let mut fields = Fields::parse(line)?;
+        fields.once(&["type", "id", "parentId", "customType", "gjcLabel"])?;
+        let (id, parent) = (fields.required("id")?, fields.optional("parentId")?);
+        Self::take(id, parent, fields)
+    }
+
+    /// Reads a line of a file of version 1, whose entries have no ids: they follow each other in the order of the file, and
+    /// the place of each is its id.
+    ///
+    /// # Errors
+    /// As [`Entry::parse`].
+    pub fn parse_linear(line: &str, place: Ordinal) -> Result<Self, FieldError> {
+        let mut fields = Fields::parse(line)?;
+        // What the family's own migration replaces.
+        (fields.raw("id"), fields.raw("parentId"));
+        let kept = fields.raw("firstKeptEntryIndex");
+        let mut entry = Self::take(EntryId::Short(place.0), place.0.checked_sub(1).map(EntryId::Short), fields)?;
+        if let Body::Compaction { first_kept, .. } = &mut entry.body
+            && let Some(index) = kept.and_then(|raw| raw.get().parse::<u32>().ok())
+        {
+            // It counts the header.
+            *first_kept = index.checked_sub(1).map_or(EntryId::Other("".into()), EntryId::Short);
+        }
+        Ok(entry)
+    }
+
+    /// As version 3 says what an older one says: the role `hookMessage` became `custom`.
+    #[must_use]
+    pub fn migrated(mut self) -> Self {
+        if let Body::Message(Message::Other { role, raw }) = &mut self.body
+            && &**role == "hookMessage"
+            && let Ok(mut fields) = Fields::parse(raw.get())
+        {
+            let _ = fields.raw("role");
+            let mut json = Vec::new();
+            JsonObject::begin(&mut json).field("role", "custom").rest(&fields.rest()).end();
+            if let Some(new) = String::from_utf8(json).ok().and_then(|json| RawValue::from_string(json).ok()) {
+                (*role, *raw) = ("custom".into(), new);
+            }
+        }
+        self
+    }
+
+    /// With the content that the line `patch` (`{"type":"entry_patch","entryId":…,"patch":{"message":…}}`, gajae-code) gives
+    /// it. One that gives none changes nothing.
+    ///
+    /// # Errors
+    /// When the patch cannot be read.
+    pub fn patched(mut self, patch: &str) -> Result<Self, FieldError> {
+        let mut fields = Fields::parse(patch)?;
+        let inner = fields.raw("patch").ok_or(FieldError::Absent("patch"))?;
+        if let Some(message) = Fields::parse(inner.get())?.raw("message") {
+            self.body = Body::Message(Message::from_json(&message)?);
+        }
+        Ok(self)
+    }
+
+    fn take(id: EntryId, parent: Option<EntryId>, mut fields: Fields) -> Result<Self, FieldError> {
         let kind: String = fields.required("type")?;
-        let id = fields.required("id")?;
-        let parent = fields.optional("parentId")?;
         let label = fields.raw("gjcLabel").map(|raw| Label::from_json(raw.get()));
         let at = fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default();
         let body = Body::take(kind, &mut fields)?;
@@ -213,10 +269,10 @@ impl Body {
                 }
             }
             "custom_message" => {
-                let raw = fields.raw("content").ok_or(FieldError::Absent("content"))?;
+                let raw = fields.raw("content").filter(|raw| raw.get() != "null");
                 Self::CustomMessage {
                     custom_type: fields.optional("customType")?.unwrap_or_default(),
-                    content: Content::from_json(&raw)?,
+                    content: raw.map_or(Ok(Content::Blocks(Vec::new())), |raw| Content::from_json(&raw))?,
                     display: fields.optional("display")?.unwrap_or(false),
                     details: fields.raw("details"),
                 }
@@ -287,6 +343,41 @@ mod tests {
             entry.write(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), format!("{line}\n"));
         }
+    }
+
+    #[test]
+    fn version_1_counts_instead_of_naming() {
+        let entry = Entry::parse_linear(
+            r#"{"type":"compaction","timestamp":"2026-06-05T07:18:54.123Z","summary":"s","firstKeptEntryIndex":3,"tokensBefore":7}"#,
+            Ordinal(9),
+        )
+        .unwrap();
+        assert_eq!((entry.id, entry.parent), (EntryId::Short(9), Some(EntryId::Short(8))));
+        assert!(matches!(entry.body, Body::Compaction { first_kept: EntryId::Short(2), .. }));
+        assert!(Entry::parse_linear(r#"{"type":"x"}"#, Ordinal(0)).unwrap().parent.is_none());
+    }
+
+    #[test]
+    fn hooks_became_custom() {
+        let line = r#"{"type":"message","id":"a","parentId":null,"message":{"role":"hookMessage","customType":"h","content":"훅"}}"#;
+        let Body::Message(Message::Other { role, raw }) = Entry::parse(line).unwrap().migrated().body else { panic!() };
+        assert_eq!((&*role, raw.get()), ("custom", r#"{"role":"custom","customType":"h","content":"훅"}"#));
+    }
+
+    #[test]
+    fn a_patch_gives_another_message() {
+        let line = r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"전"}}"#;
+        let patch = r#"{"type":"entry_patch","entryId":"a","patch":{"message":{"role":"user","content":"후"}}}"#;
+        let Body::Message(message) = Entry::parse(line).unwrap().patched(patch).unwrap().body else { panic!() };
+        let Message::User(user) = message else { panic!() };
+        assert_eq!(user.content.text(), "후");
+        assert!(Entry::parse(line).unwrap().patched(r#"{"type":"entry_patch"}"#).is_err());
+    }
+
+    #[test]
+    fn what_decides_may_not_stand_twice() {
+        let error = Entry::parse(r#"{"type":"x","id":"a","parentId":null,"z":1,"id":"b"}"#).unwrap_err();
+        assert_eq!(error, FieldError::Twice("id"));
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub enum FieldError {
     /// A needed field is not there.
     #[error("the field \"{0}\" is missing")]
     Absent(&'static str),
+    /// A field that decides what an entry is stands twice.
+    #[error("the field \"{0}\" stands twice")]
+    Twice(&'static str),
     /// A field has another type than it should.
     #[error("the field \"{name}\" cannot be read: {why}")]
     Wrong {
@@ -73,6 +76,15 @@ impl Fields {
     /// When it is absent, `null`, or of another type.
     pub fn required<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, FieldError> {
         self.optional(name)?.ok_or(FieldError::Absent(name))
+    }
+
+    /// Refuses an object in which one of these fields stands twice: of two readers each might believe another one.
+    ///
+    /// # Errors
+    /// [`FieldError::Twice`].
+    pub fn once(&self, names: &[&'static str]) -> Result<(), FieldError> {
+        let twice = |name: &&&str| self.0.iter().filter(|(key, _)| **key == ***name).count() > 1;
+        names.iter().find(twice).map_or(Ok(()), |name| Err(FieldError::Twice(name)))
     }
 
     /// What is left, in order.

@@ -7,6 +7,8 @@ use crate::{SessionId, Timestamp};
 pub const VERSION: u32 = 3;
 /// The highest version that gjc reads.
 pub const MAX_VERSION: u32 = 5;
+/// The lowest version that gjc appends to. Older files are read, and go on in a copy.
+pub const MIN_APPENDED: u32 = 3;
 
 /// What the first line says.
 #[derive(Debug, Clone)]
@@ -55,6 +57,43 @@ impl Header {
         })
     }
 
+    /// Takes over what a `header_patch` line (gajae-code 4 and 5) changes: title and folder. Other fields it names replace
+    /// those of the header.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn patch(&mut self, line: &str) -> Result<(), FieldError> {
+        let raw = Fields::parse(line)?.raw("patch").ok_or(FieldError::Absent("patch"))?;
+        let mut patch = Fields::parse(raw.get())?;
+        let (title, cwd) = (patch.optional("title")?, patch.optional("cwd")?);
+        self.title = title.or(self.title.take());
+        self.cwd = cwd.unwrap_or_else(|| std::mem::take(&mut self.cwd));
+        for (name, value) in patch.rest() {
+            self.extra.retain(|(key, _)| *key != name);
+            self.extra.push((name, value));
+        }
+        Ok(())
+    }
+
+    /// The title in a line before the header, which newer programs of the family rewrite in place.
+    ///
+    /// # Errors
+    /// When it is no such line.
+    pub fn title_slot(line: &str) -> Result<Option<String>, FieldError> {
+        let mut fields = Fields::parse(line)?;
+        let kind: String = fields.required("type")?;
+        if kind != "title" {
+            return Err(FieldError::Wrong { name: "type", why: format!("expected \"title\", found {kind:?}") });
+        }
+        Ok(fields.optional::<String>("title")?.filter(|title| !title.trim().is_empty()))
+    }
+
+    /// Whether entries of such a file have no ids, so that nothing can be appended to it.
+    #[must_use]
+    pub fn is_linear(&self) -> bool {
+        self.version < 2
+    }
+
     /// Writes it as a line with its line feed.
     pub fn write(&self, out: &mut Vec<u8>) {
         JsonObject::begin(out)
@@ -74,6 +113,25 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patches_and_title_slots() {
+        let mut header =
+            Header::parse(r#"{"type":"session","version":5,"id":"x","cwd":"/a","title":"t","z":1}"#).unwrap();
+        header.patch(r#"{"type":"header_patch","patch":{"title":"제목","titleSource":"user","z":2}}"#).unwrap();
+        assert_eq!((header.title.as_deref(), &*header.cwd), (Some("제목"), "/a"));
+        assert_eq!(
+            header.extra.iter().map(|(key, raw)| format!("{key}={}", raw.get())).collect::<Vec<_>>(),
+            ["titleSource=\"user\"", "z=2"]
+        );
+        assert!(header.patch(r#"{"type":"header_patch","patch":3}"#).is_err());
+        assert_eq!(
+            Header::title_slot(r#"{"type":"title","v":1,"title":"이름","pad":"   "}"#).unwrap().as_deref(),
+            Some("이름")
+        );
+        assert_eq!(Header::title_slot(r#"{"type":"title","title":"  "}"#).unwrap(), None);
+        assert!(Header::title_slot(r#"{"type":"session"}"#).is_err());
+    }
 
     #[test]
     fn round_trip() {

@@ -1,9 +1,9 @@
 //! The skeleton of a session: which entries there are, where, and how they hang together. No bodies.
 
-use crate::{BlobRef, Entry, EntryId, Label, Level};
+use crate::{BlobRef, Damage, Entry, EntryId, Kind, Label, Level};
+use hashbrown::HashTable;
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The place of an entry in file order, from 0 (the header is not counted).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,117 +16,6 @@ pub struct At {
     pub off: u64,
     /// Length.
     pub len: u32,
-}
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
-        /// What an entry is, by its `type` (and, for gjc's own, its `customType`).
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum Kind { $($(#[$doc])* $name),+ }
-
-        impl Kind {
-            const ALL: &[Self] = &[$(Self::$name),+];
-
-            /// The word in lists and reports.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text),+ }
-            }
-
-            /// The kind with this number; [`Kind::Unknown`] beyond the end.
-            #[must_use]
-            pub fn from_u8(number: u8) -> Self {
-                Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Unknown)
-            }
-        }
-    };
-}
-
-kinds! {
-    /// A type that we do not know.
-    Unknown = "unknown",
-    /// Somebody said something.
-    Message = "message",
-    /// Older history was replaced by a summary.
-    Compaction = "compaction",
-    /// A summary of an abandoned branch.
-    BranchSummary = "branch_summary",
-    /// A program's state that the model does not see.
-    Custom = "custom",
-    /// A program's text that the model sees.
-    CustomMessage = "custom_message",
-    /// A name for a place.
-    Label = "label",
-    /// Another model.
-    ModelChange = "model_change",
-    /// Another thinking level.
-    ThinkingLevelChange = "thinking_level_change",
-    /// Another service tier.
-    ServiceTierChange = "service_tier_change",
-    /// Another mode.
-    ModeChange = "mode_change",
-    /// The session's name.
-    SessionInfo = "session_info",
-    /// `gjc.leaf`.
-    OwnLeaf = "gjc.leaf",
-    /// `gjc.env`.
-    OwnEnv = "gjc.env",
-    /// `gjc.taint`.
-    OwnTaint = "gjc.taint",
-    /// `gjc.delivered`.
-    OwnDelivered = "gjc.delivered",
-    /// Another entry of gjc's own.
-    OwnOther = "gjc.*",
-}
-
-impl Kind {
-    /// From the top-level `type` and `customType`.
-    #[must_use]
-    pub fn of(kind: &str, custom_type: Option<&str>) -> Self {
-        match (kind, custom_type) {
-            ("custom", Some("gjc.leaf")) => Self::OwnLeaf,
-            ("custom", Some("gjc.env")) => Self::OwnEnv,
-            ("custom", Some("gjc.taint")) => Self::OwnTaint,
-            ("custom", Some("gjc.delivered")) => Self::OwnDelivered,
-            ("custom", Some(own)) if own.starts_with("gjc.") => Self::OwnOther,
-            ("message", _) => Self::Message,
-            ("compaction", _) => Self::Compaction,
-            ("branch_summary", _) => Self::BranchSummary,
-            ("custom", _) => Self::Custom,
-            ("custom_message", _) => Self::CustomMessage,
-            ("label", _) => Self::Label,
-            ("model_change", _) => Self::ModelChange,
-            ("thinking_level_change", _) => Self::ThinkingLevelChange,
-            ("service_tier_change", _) => Self::ServiceTierChange,
-            ("mode_change", _) => Self::ModeChange,
-            ("session_info", _) => Self::SessionInfo,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// A set of kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KindSet(u64);
-
-impl KindSet {
-    /// Of these kinds.
-    #[must_use]
-    pub const fn of(kinds: &[Kind]) -> Self {
-        let (mut bits, mut index) = (0, 0);
-        while index < kinds.len() {
-            bits |= 1 << kinds[index] as u8;
-            index += 1;
-        }
-        Self(bits)
-    }
-
-    /// Whether a kind is in it.
-    #[must_use]
-    pub const fn has(self, kind: Kind) -> bool {
-        self.0 & (1 << kind as u8) != 0
-    }
 }
 
 /// One entry of the skeleton: 24 bytes.
@@ -143,6 +32,7 @@ pub struct Node {
 
 const NO_PARENT: u32 = u32::MAX;
 const FOREIGN_ID: u8 = 1;
+const NAMELESS: u8 = 2;
 
 impl Node {
     /// Where its line is.
@@ -168,6 +58,12 @@ impl Node {
     pub fn label(&self) -> Label {
         Label { level: Level::from_index(self.label & 3), trusted: self.label & 4 != 0 }
     }
+
+    /// Whether its id belongs to an earlier entry: nothing can be its child, so it is the end of a branch.
+    #[must_use]
+    pub fn is_nameless(&self) -> bool {
+        self.flags & NAMELESS != 0
+    }
 }
 
 /// What a scan or an append knows of one entry.
@@ -188,15 +84,22 @@ pub struct NewNode {
 /// The whole tree of a session without its bodies.
 ///
 /// Invariants: a parent stands before its child, so there are no cycles; an id belongs to the first sound line that bears
-/// it; the leaf is the last entry; the running label never falls in level.
+/// it; the leaf is the last entry that has a name; the running label never falls in level.
 #[derive(Debug, Clone, Default)]
 pub struct Skeleton {
     nodes: Vec<Node>,
     foreign: Vec<Box<str>>,
-    by_short: HashMap<u32, Ordinal, BuildFib>,
-    by_foreign: HashMap<Box<str>, Ordinal>,
+    /// Built when an id is first looked for: whoever only shows the active branch never needs it.
+    names: OnceLock<Names>,
+    leaf: Option<Ordinal>,
     running: Option<Label>,
+    patches: HashMap<At, At>,
+    generation: u64,
 }
+
+/// From ids to ordinals; the ids themselves are in the nodes, so a slot is four bytes.
+#[derive(Debug, Clone, Default)]
+struct Names(HashTable<u32>);
 
 /// What [`Skeleton::push`] noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +108,7 @@ pub enum Pushed {
     New(Ordinal),
     /// A new entry whose parent is not in the file: it became a root.
     Orphan(Ordinal),
-    /// The id was there already; nothing was added.
+    /// The id was there already; nothing was added. [`Skeleton::push_nameless`] adds it all the same.
     Repeated(Ordinal),
 }
 
@@ -215,6 +118,23 @@ impl Skeleton {
         if let Some(first) = self.find(&new.id) {
             return Pushed::Repeated(first);
         }
+        let (ordinal, orphan) = self.put(&new, 0);
+        let (hash, nodes, foreign) = (hash_of(&new.id), &self.nodes, &self.foreign);
+        if let Some(names) = self.names.get_mut() {
+            names.0.insert_unique(hash, ordinal.0, |&at| hash_at(nodes, foreign, at));
+        }
+        self.leaf = Some(ordinal);
+        if orphan { Pushed::Orphan(ordinal) } else { Pushed::New(ordinal) }
+    }
+
+    /// Adds the next entry in file order whose id belongs to an earlier one. It is in the tree, under its parent, and can
+    /// be looked at; it never is anybody's parent nor the leaf, because no line could name it.
+    pub fn push_nameless(&mut self, new: NewNode) -> Pushed {
+        let (ordinal, orphan) = self.put(&new, NAMELESS);
+        if orphan { Pushed::Orphan(ordinal) } else { Pushed::New(ordinal) }
+    }
+
+    fn put(&mut self, new: &NewNode, flags: u8) -> (Ordinal, bool) {
         let ordinal = Ordinal(u32::try_from(self.nodes.len()).unwrap_or(NO_PARENT - 1));
         let found = new.parent.as_ref().and_then(|id| self.find_near(id));
         let before = self.label();
@@ -224,13 +144,9 @@ impl Skeleton {
             None => before,
         };
         self.running = Some(after);
-        let (id, flags) = match &new.id {
-            EntryId::Short(id) => {
-                self.by_short.insert(*id, ordinal);
-                (*id, 0)
-            }
+        let (id, foreign) = match &new.id {
+            EntryId::Short(id) => (*id, 0),
             EntryId::Other(text) => {
-                self.by_foreign.insert(text.clone(), ordinal);
                 self.foreign.push(text.clone());
                 (u32::try_from(self.foreign.len() - 1).unwrap_or(u32::MAX), FOREIGN_ID)
             }
@@ -242,30 +158,89 @@ impl Skeleton {
             parent: found.map_or(NO_PARENT, |ordinal| ordinal.0),
             kind: new.kind as u8,
             label: after.level as u8 | u8::from(after.trusted) << 2,
-            flags,
+            flags: flags | foreign,
         });
-        if new.parent.is_some() && found.is_none() { Pushed::Orphan(ordinal) } else { Pushed::New(ordinal) }
+        (ordinal, new.parent.is_some() && found.is_none())
+    }
+
+    /// A line that was cut has its place; the whole copy of it that came later gives the content.
+    pub fn mend(&mut self, ordinal: Ordinal, at: At, kind: Kind) {
+        if let Some(node) = self.nodes.get_mut(ordinal.0 as usize) {
+            (node.off, node.len, node.kind) = (at.off, at.len, kind as u8);
+            self.generation += 1;
+        }
+    }
+
+    /// Drops all entries from a place on, so that others can be put before them.
+    pub fn cut(&mut self, len: usize) {
+        if len >= self.nodes.len() {
+            return;
+        }
+        for node in self.nodes.drain(len..).rev() {
+            if node.flags & FOREIGN_ID != 0 {
+                self.foreign.pop();
+            }
+        }
+        self.names = OnceLock::new();
+        let leaf = self.nodes.iter().rposition(|node| !node.is_nameless());
+        self.leaf = leaf.and_then(|last| u32::try_from(last).ok()).map(Ordinal);
+        self.running = self.nodes.last().map(Node::label);
+        self.generation += 1;
+    }
+
+    /// Changes whenever anything but a new entry at the end has changed: what was folded before has to be folded again.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The content of the entry at `base` is replaced by that of the line at `patch` (gajae-code's `entry_patch`).
+    pub fn patch(&mut self, base: At, patch: At) {
+        self.patches.insert(base, patch);
+        self.generation += 1;
+    }
+
+    /// The line that replaces the content of the entry at a place, if there is one.
+    #[must_use]
+    pub fn patch_of(&self, base: At) -> Option<At> {
+        self.patches.get(&base).copied()
     }
 
     /// Parents mostly are the entry before: look there first.
     fn find_near(&self, id: &EntryId) -> Option<Ordinal> {
-        let last = Ordinal(u32::try_from(self.nodes.len().checked_sub(1)?).ok()?);
-        if self.id(last) == *id { Some(last) } else { self.find(id) }
+        let last = self.leaf?;
+        if self.id_is(last, id) { Some(last) } else { self.find(id) }
     }
 
     /// The entry with an id.
     #[must_use]
     pub fn find(&self, id: &EntryId) -> Option<Ordinal> {
-        match id {
-            EntryId::Short(id) => self.by_short.get(id).copied(),
-            EntryId::Other(text) => self.by_foreign.get(text).copied(),
+        let names = self.names.get_or_init(|| self.name_all());
+        names.0.find(hash_of(id), |&at| self.id_is(Ordinal(at), id)).map(|&at| Ordinal(at))
+    }
+
+    fn name_all(&self) -> Names {
+        let mut names = HashTable::with_capacity(self.nodes.len());
+        for (at, _) in (0..).zip(&self.nodes).filter(|(_, node)| !node.is_nameless()) {
+            let hash = hash_at(&self.nodes, &self.foreign, at);
+            names.insert_unique(hash, at, |&at| hash_at(&self.nodes, &self.foreign, at));
         }
+        Names(names)
+    }
+
+    fn id_is(&self, ordinal: Ordinal, id: &EntryId) -> bool {
+        self.node(ordinal).is_some_and(|node| match id {
+            EntryId::Short(id) => node.flags & FOREIGN_ID == 0 && node.id == *id,
+            EntryId::Other(text) => {
+                node.flags & FOREIGN_ID != 0 && self.foreign.get(node.id as usize).is_some_and(|own| own == text)
+            }
+        })
     }
 
     /// Whether a short id is in use.
     #[must_use]
     pub fn has_short(&self, id: u32) -> bool {
-        self.by_short.contains_key(&id)
+        self.find(&EntryId::Short(id)).is_some()
     }
 
     /// The node at a place. Panics never: a place beyond the end gives `None`.
@@ -282,6 +257,16 @@ impl Skeleton {
             Some(node) => EntryId::Other(self.foreign.get(node.id as usize).cloned().unwrap_or_default()),
             None => EntryId::Other("".into()),
         }
+    }
+
+    /// The entry whose line begins at an offset.
+    #[must_use]
+    pub fn at_offset(&self, off: u64) -> Option<Ordinal> {
+        // In file order but for the few that were mended.
+        let near = self.nodes.partition_point(|node| node.off < off);
+        let found = self.nodes.get(near).filter(|node| node.off == off).map(|_| near);
+        let found = found.or_else(|| self.nodes.iter().position(|node| node.off == off))?;
+        u32::try_from(found).ok().map(Ordinal)
     }
 
     /// How many entries.
@@ -304,10 +289,11 @@ impl Skeleton {
             .map(|(index, node)| (Ordinal(u32::try_from(index).unwrap_or(NO_PARENT - 1)), node))
     }
 
-    /// The active leaf: the last entry of the file. A moved leaf is an entry (`gjc.leaf`) whose parent is the target.
+    /// The active leaf: the last entry of the file that has a name of its own. A moved leaf is an entry (`gjc.leaf`) whose
+    /// parent is the target.
     #[must_use]
     pub fn leaf(&self) -> Option<Ordinal> {
-        self.nodes.len().checked_sub(1).and_then(|last| u32::try_from(last).ok()).map(Ordinal)
+        self.leaf
     }
 
     /// The session's taint after all entries.
@@ -332,6 +318,30 @@ impl Skeleton {
         path.reverse();
         PathNodes(path)
     }
+}
+
+fn hash_of(id: &EntryId) -> u64 {
+    match id {
+        EntryId::Short(id) => spread(u64::from(*id)),
+        EntryId::Other(text) => text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| spread(hash ^ u64::from(byte))),
+    }
+}
+
+fn hash_at(nodes: &[Node], foreign: &[Box<str>], at: u32) -> u64 {
+    match nodes.get(at as usize) {
+        Some(node) if node.flags & FOREIGN_ID == 0 => spread(u64::from(node.id)),
+        Some(node) => {
+            let text = foreign.get(node.id as usize).map_or("", |text| text);
+            text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| spread(hash ^ u64::from(byte)))
+        }
+        None => 0,
+    }
+}
+
+/// One multiplication (by 2^64 divided by the golden ratio) spreads a random 32-bit id. Ids from a hostile file can at worst
+/// slow its own index down.
+fn spread(value: u64) -> u64 {
+    value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26)
 }
 
 /// Which leaf a question is about.
@@ -362,6 +372,15 @@ pub struct PathNode {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathNodes(pub Vec<PathNode>);
 
+/// The end of a path that holds the whole context, as [`Source::context_path`] gives it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextPath {
+    /// Up to the leaf.
+    pub nodes: PathNodes,
+    /// Whether the first of them is the root of the path. Otherwise what comes before it is no context.
+    pub from_root: bool,
+}
+
 /// The question needs the index, and it is not built yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the index of this session is not built yet")]
@@ -374,6 +393,15 @@ pub trait Source {
     /// # Errors
     /// [`NeedsIndex`] when the path cannot be found without it.
     fn path(&self, leaf: Leaf) -> Result<PathNodes, NeedsIndex>;
+
+    /// As much of the path as the context at a leaf needs: back to what its last compaction keeps, to the last reset, or to
+    /// the root. A file that is read from its end has this long before it has the whole path.
+    ///
+    /// # Errors
+    /// [`NeedsIndex`] when it cannot be found without it.
+    fn context_path(&self, leaf: Leaf) -> Result<ContextPath, NeedsIndex> {
+        Ok(ContextPath { nodes: self.path(leaf)?, from_root: true })
+    }
 
     /// The whole tree; `None` until it is indexed.
     fn skeleton(&self) -> Option<&Skeleton>;
@@ -402,84 +430,6 @@ pub struct Missing {
     pub blob: BlobRef,
     /// Why.
     pub why: String,
-}
-
-/// Something in a session file that is not as it should be. The rest of the file stays usable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Where.
-    pub at: At,
-    /// What.
-    pub kind: DamageKind,
-}
-
-/// The kinds of damage.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DamageKind {
-    /// NUL bytes in the line.
-    Nul,
-    /// Not UTF-8.
-    Utf8,
-    /// Not an object with the keys of an entry.
-    Frame(String),
-    /// Two records on one line; the later one was recovered.
-    Glued,
-    /// The id was taken by an earlier line.
-    Repeated(EntryId),
-    /// The parent is not in the file.
-    Orphan(EntryId),
-    /// The frame is sound, the content is not JSON or not what its type needs.
-    Body(String),
-    /// The bytes could not be read.
-    Io(String),
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: ", self.at.off)?;
-        match &self.kind {
-            DamageKind::Nul => write!(f, "a line of {} bytes holds NUL bytes", self.at.len),
-            DamageKind::Utf8 => write!(f, "a line of {} bytes is not UTF-8", self.at.len),
-            DamageKind::Frame(why) => write!(f, "a line of {} bytes is no entry: {why}", self.at.len),
-            DamageKind::Glued => {
-                write!(f, "{} bytes of a cut record stand before a whole one on the same line", self.at.len)
-            }
-            DamageKind::Repeated(id) => write!(f, "the id {id} belongs to an earlier entry"),
-            DamageKind::Orphan(id) => write!(f, "the parent {id} is not in the file; the entry was taken as a root"),
-            DamageKind::Body(why) => write!(f, "the entry's content cannot be read: {why}"),
-            DamageKind::Io(why) => write!(f, "the line cannot be read: {why}"),
-        }
-    }
-}
-
-/// Hashes a random 32-bit id by one multiplication. Ids from a hostile file can at worst slow its own index down.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BuildFib;
-
-/// The hasher of [`BuildFib`].
-#[derive(Debug, Default)]
-pub struct Fib(u64);
-
-impl std::hash::BuildHasher for BuildFib {
-    type Hasher = Fib;
-    fn build_hasher(&self) -> Fib {
-        Fib(0)
-    }
-}
-
-impl std::hash::Hasher for Fib {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u32(u32::from(*byte));
-        }
-    }
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
-    }
 }
 
 #[cfg(test)]
@@ -528,9 +478,35 @@ mod tests {
     }
 
     #[test]
-    fn kinds_round_trip() {
-        for &kind in Kind::ALL {
-            assert_eq!(Kind::from_u8(kind as u8), kind);
-        }
+    fn a_repeated_id_is_a_branch_that_ends() {
+        let mut tree = Skeleton::default();
+        tree.push(node(1, None, None));
+        tree.push(node(2, Some(1), None));
+        let twice = NewNode { at: At { off: 99, len: 9 }, ..node(1, Some(2), None) };
+        assert_eq!(tree.push(twice.clone()), Pushed::Repeated(Ordinal(0)));
+        assert_eq!(tree.push_nameless(twice), Pushed::New(Ordinal(2)));
+        assert_eq!((tree.leaf(), tree.find(&EntryId::Short(1))), (Some(Ordinal(1)), Some(Ordinal(0))));
+        assert_eq!(tree.path(Leaf::At(Ordinal(2))).0.len(), 3, "it hangs where it says");
+        tree.push(node(3, Some(1), None));
+        assert_eq!(tree.path(Leaf::Current).0.len(), 2, "its id means the first");
+    }
+
+    #[test]
+    fn what_was_cut_leaves_no_trace() {
+        let secret = Label { level: Level::Confidential, trusted: false };
+        let foreign = |text: &str, parent: u32| NewNode { id: EntryId::new(text), ..node(0, Some(parent), None) };
+        let mut tree = Skeleton::default();
+        tree.push(node(1, None, None));
+        tree.push(foreign("먼저", 1));
+        let generation = tree.generation();
+        tree.push(foreign("나중", 1));
+        tree.push(node(4, Some(1), Some(secret)));
+        tree.cut(2);
+        assert_ne!(tree.generation(), generation);
+        assert_eq!((tree.len(), tree.leaf(), tree.label()), (2, Some(Ordinal(1)), Label::PUBLIC_TRUSTED));
+        assert!(tree.find(&EntryId::new("나중")).is_none() && !tree.has_short(4));
+        assert_eq!(tree.push(foreign("나중", 1)), Pushed::New(Ordinal(2)));
+        assert_eq!(tree.id(Ordinal(2)), EntryId::new("나중"));
+        assert_eq!(tree.find(&EntryId::new("먼저")), Some(Ordinal(1)));
     }
 }

@@ -27,8 +27,16 @@ pub enum OpenError {
         why: String,
     },
     /// A version that this program does not read.
-    #[error("{} has session version {version}, and this gjc reads versions 3 to {max}; it was left as it is", .path.display(), max = gjc_entry::header::MAX_VERSION)]
+    #[error("{} has session version {version}, and this gjc reads versions 1 to {max}; it was left as it is", .path.display(), max = gjc_entry::header::MAX_VERSION)]
     Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// A version that is read, and not appended to.
+    #[error("{} has session version {version}, whose entries cannot be added to", .path.display())]
+    Old {
         /// The file.
         path: PathBuf,
         /// Its version.
@@ -60,6 +68,7 @@ impl OpenError {
             Self::Unnamed { .. } => {
                 Some("rename it, so that it begins without the dot and ends in .jsonl, to go on with it")
             }
+            Self::Old { .. } => Some("it goes on in a copy of version 3, which gjc --resume makes"),
             Self::Version { .. } => Some("the program that wrote it reads it; a newer gjc may too"),
             _ => None,
         }

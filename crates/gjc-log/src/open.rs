@@ -7,6 +7,7 @@ use crate::scan::Scanned;
 use crate::sync::Publish;
 use crate::tail::{Repaired, repair};
 use crate::writer::{LogEnv, Place, Writer};
+use gjc_entry::header::MIN_APPENDED;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,9 @@ impl<F: Fs> Writer<F> {
         let mut scanned = Scanned::default();
         scanned.scan(&file, ours.len).map_err(failed)?;
         let header = header_of(path, &scanned)?;
+        if header.version < MIN_APPENDED {
+            return Err(OpenError::Old { path: path.into(), version: header.version });
+        }
         gjc_fp::fp!("log.open.locked");
         let repaired = repair(&*env.fs, &file, path, env.clock.wall()).map_err(failed)?;
         gjc_fp::fp!("log.open.repaired");

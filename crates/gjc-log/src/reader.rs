@@ -1,9 +1,10 @@
 //! A look at a session file that changes no byte of it.
 
 use crate::error::OpenError;
-use crate::fs::{Fs, FsFile, Held, Open};
-use crate::scan::Scanned;
-use gjc_entry::{At, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, PathNodes, Skeleton, Source};
+use crate::fs::{Fs, FsFile, Held, Open, Stat};
+use crate::scan::{Scanned, read_line};
+use gjc_entry::fields::{FieldError, replace_lone_surrogates};
+use gjc_entry::{At, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +37,27 @@ pub enum Tail {
 pub struct Reader<F: Fs> {
     file: F::File,
     path: PathBuf,
+    scanned: Scanned,
     header: Header,
-    skeleton: Skeleton,
+    stat: Stat,
 }
+
+/// What a [`Reader::refresh`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing new.
+    None,
+    /// The file grew.
+    Grew {
+        /// How many entries there are more.
+        entries: usize,
+    },
+}
+
+/// The file is no longer the one that was opened: replaced, cut short, or gone. The snapshot stays as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session file was replaced, cut short or deleted by another program")]
+pub struct Gone;
 
 impl<F: Fs> Reader<F> {
     /// Opens a file for looking and indexes it in one pass.
@@ -55,13 +74,13 @@ impl<F: Fs> Reader<F> {
             return Err(failed(io::Error::other("it is no regular file")));
         }
         let file = fs.open(path, Open::Read).map_err(failed)?;
-        let len = file.stat().map_err(failed)?.len;
+        let stat = file.stat().map_err(failed)?;
         let mut scanned = Scanned::default();
-        scanned.scan(&file, len).map_err(failed)?;
-        let tail = if scanned.covered == len { Tail::Clean } else { Tail::Growing { at: scanned.covered } };
+        scanned.scan(&file, stat.len).map_err(failed)?;
         let header = header_of(path, &scanned)?;
-        let value = Self { file, path: path.into(), header, skeleton: scanned.skeleton };
-        Ok(Loaded { value, damage: scanned.damage, tail })
+        let (damage, tail) = (std::mem::take(&mut scanned.damage), tail_of(&scanned, stat.len));
+        let value = Self { file, path: path.into(), scanned, header, stat };
+        Ok(Loaded { value, damage, tail })
     }
 
     /// The file.
@@ -70,10 +89,31 @@ impl<F: Fs> Reader<F> {
         &self.path
     }
 
-    /// The header.
+    /// The header, with what later lines changed of it.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Takes in what was appended since. The damage in it is added to `damage`.
+    ///
+    /// # Errors
+    /// [`Gone`]; the snapshot stays as it was.
+    pub fn refresh(&mut self, fs: &F, damage: &mut Vec<Damage>) -> Result<Change, Gone> {
+        let (named, ours) = (fs.stat(&self.path).map_err(|_| Gone)?, self.file.stat().map_err(|_| Gone)?);
+        let same = |other: &Stat| (other.dev, other.inode) == (self.stat.dev, self.stat.inode);
+        if !same(&named) || !same(&ours) || ours.len < self.scanned.covered {
+            return Err(Gone);
+        }
+        let before = self.scanned.skeleton.len();
+        self.scanned.scan(&self.file, ours.len).map_err(|_| Gone)?;
+        damage.append(&mut self.scanned.damage);
+        self.header = self.scanned.header.clone().unwrap_or_else(|| self.header.clone());
+        self.stat = ours;
+        Ok(match self.scanned.skeleton.len() - before {
+            0 => Change::None,
+            entries => Change::Grew { entries },
+        })
     }
 
     /// Whether another process has the session open for writing at this moment: then an unfinished end is not damage.
@@ -82,11 +122,23 @@ impl<F: Fs> Reader<F> {
         fs.open(&self.path, Open::Read).and_then(|file| file.try_lock()).is_ok_and(|held| held == Held::Other)
     }
 
-    /// Parses every body and says what is wrong with those that cannot be read.
+    /// Parses every body and says what is wrong with those that cannot be read, or not to the letter.
     #[must_use]
     pub fn verify_bodies(&self) -> Vec<Damage> {
-        self.skeleton.iter().filter_map(|(_, node)| self.body(node.at()).err()).collect()
+        self.scanned.skeleton.iter().filter_map(|(_, node)| self.verify(node.at()).err()).collect()
     }
+
+    fn verify(&self, at: At) -> Result<(), Damage> {
+        let damage = |kind| Damage { at, kind };
+        let bytes = read_line(&self.file, at).map_err(|error| damage(DamageKind::Io(error.to_string())))?;
+        self.body(at)?;
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        replace_lone_surrogates(text).map_or(Ok(()), |_| Err(damage(DamageKind::Surrogates)))
+    }
+}
+
+fn tail_of(scanned: &Scanned, len: u64) -> Tail {
+    if scanned.covered == len { Tail::Clean } else { Tail::Growing { at: scanned.covered } }
 }
 
 /// The header of a scanned file, if this program reads its version.
@@ -96,44 +148,53 @@ pub(crate) fn header_of(path: &Path, scanned: &Scanned) -> Result<Header, OpenEr
         path: path(),
         why: scanned.no_header.clone().unwrap_or_else(|| "it has no complete line".into()),
     })?;
-    if (gjc_entry::header::VERSION..=gjc_entry::header::MAX_VERSION).contains(&header.version) {
+    if header.version <= gjc_entry::header::MAX_VERSION {
         Ok(header)
     } else {
         Err(OpenError::Version { path: path(), version: header.version })
     }
 }
 
-/// Reads and parses one line.
-pub(crate) fn read_body<F: FsFile>(file: &F, at: At) -> Result<Entry, Damage> {
+/// Reads and parses the entry at a place, as its file's version means it and with what later lines changed of it.
+pub(crate) fn read_entry<F: FsFile>(file: &F, header: &Header, skeleton: &Skeleton, at: At) -> Result<Entry, Damage> {
     let damage = |kind| Damage { at, kind };
-    let mut bytes = vec![0; at.len as usize];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], at.off + filled as u64) {
-            Ok(0) => return Err(damage(DamageKind::Io("the file is shorter than it was".into()))),
-            Ok(got) => filled += got,
-            Err(error) => return Err(damage(DamageKind::Io(error.to_string()))),
-        }
+    let read = |at| read_line(file, at).map_err(|error| damage(DamageKind::Io(error.to_string())));
+    let bytes = read(at)?;
+    let mut entry = if header.is_linear() {
+        let place = skeleton.at_offset(at.off).unwrap_or(Ordinal(0));
+        parse_with(&bytes, at, |line| Entry::parse_linear(line, place))?
+    } else {
+        parse_body(&bytes, at)?
+    };
+    if header.version < gjc_entry::header::MIN_APPENDED {
+        entry = entry.migrated();
     }
-    parse_body(&bytes, at)
+    match skeleton.patch_of(at) {
+        Some(patch) => parse_with(&read(patch)?, at, |line| entry.patched(line)),
+        None => Ok(entry),
+    }
 }
 
 /// Parses one line.
 pub(crate) fn parse_body(bytes: &[u8], at: At) -> Result<Entry, Damage> {
+    parse_with(bytes, at, Entry::parse)
+}
+
+fn parse_with(bytes: &[u8], at: At, parse: impl FnOnce(&str) -> Result<Entry, FieldError>) -> Result<Entry, Damage> {
     let text = std::str::from_utf8(bytes).map_err(|_| Damage { at, kind: DamageKind::Utf8 })?;
-    Entry::parse(text.trim()).map_err(|error| Damage { at, kind: DamageKind::Body(error.to_string()) })
+    parse(text.trim()).map_err(|error| Damage { at, kind: DamageKind::Body(error.to_string()) })
 }
 
 impl<F: Fs> Source for Reader<F> {
     fn path(&self, leaf: Leaf) -> Result<PathNodes, NeedsIndex> {
-        Ok(self.skeleton.path(leaf))
+        Ok(self.scanned.skeleton.path(leaf))
     }
 
     fn skeleton(&self) -> Option<&Skeleton> {
-        Some(&self.skeleton)
+        Some(&self.scanned.skeleton)
     }
 
     fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
-        read_body(&self.file, at).map(Arc::new)
+        read_entry(&self.file, &self.header, &self.scanned.skeleton, at).map(Arc::new)
     }
 }

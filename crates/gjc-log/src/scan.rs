@@ -3,11 +3,16 @@
 //! A line is judged by its frame: no NUL, UTF-8, `{…}`, and the top-level keys of an entry. The scan leaves a line as soon
 //! as it has them; a second `"parentId":` outside of strings (quotes inside strings are escaped, so the bytes cannot occur
 //! there) makes it look closer, because two records may be glued together.
+//!
+//! An id belongs to the first line that bears it. A line that says the same once more is no entry; one that says something
+//! else is kept beside it, without a name ([`Skeleton::push_nameless`]). In files of version 1 entries have no ids: they
+//! follow each other, and the place of each is its id.
 
 use crate::fs::FsFile;
 use gjc_entry::tree::{NewNode, Pushed};
-use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Skeleton};
+use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Ordinal, Skeleton};
 use memchr::memmem;
+use std::collections::HashSet;
 use std::io;
 use std::sync::LazyLock;
 
@@ -25,6 +30,10 @@ pub struct Scanned {
     /// Up to where lines are complete: one past the last line feed.
     pub covered: u64,
     lines: u64,
+    /// The title in a line before the header.
+    title: Option<String>,
+    /// Entries whose ids were repeated, and which are JSON.
+    sound: HashSet<Ordinal>,
 }
 
 /// The frame of an entry.
@@ -91,7 +100,7 @@ impl Scanned {
             for end in memchr::memchr_iter(b'\n', &buffer[..complete]) {
                 let at = self.covered;
                 self.covered += (end + 1 - start) as u64;
-                self.line(&buffer[start..end], at);
+                self.line(file, &buffer[start..end], at);
                 start = end + 1;
             }
             buffer.copy_within(complete..filled, 0);
@@ -100,45 +109,77 @@ impl Scanned {
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8], off: u64) {
+    fn line<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64) {
         let number = self.lines;
         self.lines += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        if self.header.is_none() && number < 2 {
-            return self.header_line(line, number, off);
-        }
-        match frame(line) {
-            Ok(frame) if !doubtful(line) => self.node(frame, off, line.len()),
-            Ok(frame) if is_json(line) => self.node(frame, off, line.len()),
-            Ok(_) => self.glued(line, off, DamageKind::Frame("two records stand on one line".into())),
-            Err(kind) => self.glued(line, off, kind),
+        let Some(header) = &self.header else {
+            if number < 2 {
+                self.header_line(line, number, off);
+            }
+            return;
+        };
+        match frame_in(line, header.is_linear()) {
+            Ok(frame) if !doubtful(line) || is_json(line) => self.record(file, frame, line, off),
+            Ok(_) => self.glued(file, line, off, DamageKind::Frame("two records stand on one line".into())),
+            Err(kind) => self.glued(file, line, off, kind),
         }
     }
 
     fn header_line(&mut self, line: &[u8], number: u64, off: u64) {
         let text = match std::str::from_utf8(line) {
-            Ok(text) => text,
+            Ok(text) => text.trim_end(),
             Err(_) => return self.no_header = Some("the first line is not UTF-8".into()),
         };
-        match Header::parse(text.trim_end()) {
-            Ok(header) => {
+        match Header::parse(text) {
+            Ok(mut header) => {
+                header.title = self.title.take().or(header.title);
                 self.header = Some(header);
                 self.no_header = None;
             }
-            // Newer programs of the family put a fixed title slot before the header.
-            Err(_) if number == 0 && text.starts_with("{\"type\":\"title\"") => {}
-            Err(error) => {
-                self.no_header = Some(error.to_string());
-                self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(error.to_string()) });
-            }
+            Err(error) => match Header::title_slot(text) {
+                // Newer programs of the family put a fixed title slot before the header.
+                Ok(title) if number == 0 => self.title = title,
+                _ => {
+                    self.no_header = Some(error.to_string());
+                    self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(error.to_string()) });
+                }
+            },
         }
+    }
+
+    /// A sound line: an entry, or a change of one.
+    fn record<F: FsFile>(&mut self, file: &F, frame: Frame, line: &[u8], off: u64) {
+        let at = place(off, line.len());
+        match frame.kind {
+            Kind::HeaderPatch | Kind::EntryPatch => {
+                if let Err(kind) = self.patch(frame.kind, line, at) {
+                    self.damage.push(Damage { at, kind });
+                }
+            }
+            _ => self.node(file, frame, line, at),
+        }
+    }
+
+    fn patch(&mut self, kind: Kind, line: &[u8], at: At) -> Result<(), DamageKind> {
+        let line = std::str::from_utf8(line).map_err(|_| DamageKind::Utf8)?;
+        let body = |error: gjc_entry::fields::FieldError| DamageKind::Body(error.to_string());
+        if kind == Kind::HeaderPatch {
+            return self.header.as_mut().map_or(Ok(()), |header| header.patch(line)).map_err(body);
+        }
+        let target: EntryId =
+            gjc_entry::Fields::parse(line).and_then(|mut found| found.required("entryId")).map_err(body)?;
+        let base = self.skeleton.find(&target).and_then(|ordinal| self.skeleton.node(ordinal));
+        let base = base.map(gjc_entry::Node::at).ok_or(DamageKind::Patch(target))?;
+        self.skeleton.patch(base, at);
+        Ok(())
     }
 
     /// A damaged line may hold a whole record behind a cut one, or before a hole: each place where an entry may begin is
     /// tried again, a bounded number of times, so that no line costs much more than one look.
-    fn glued(&mut self, line: &[u8], off: u64, kind: DamageKind) {
+    fn glued<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64, kind: DamageKind) {
         // Trailing NULs are a hole that a power cut left behind a whole record.
         let whole = line.trim_ascii_end();
         let whole = &whole[..whole.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
@@ -164,22 +205,86 @@ impl Scanned {
                 let (at, kind) =
                     if start > 0 { (place(off, start), DamageKind::Glued) } else { (place(off, line.len()), kind) };
                 self.damage.push(Damage { at, kind });
-                return self.node(frame, off + start as u64, rest.len());
+                return self.record(file, frame, rest, off + start as u64);
             }
         }
         self.damage.push(Damage { at: place(off, line.len()), kind });
     }
 
-    fn node(&mut self, frame: Frame, off: u64, len: usize) {
-        let at = place(off, len);
+    fn node<F: FsFile>(&mut self, file: &F, frame: Frame, line: &[u8], at: At) {
+        let linear = self.header.as_ref().is_some_and(Header::is_linear);
         let Frame { kind, id, parent, label, .. } = frame;
-        let pushed = self.skeleton.push(NewNode { at, kind, id: id.clone(), parent: parent.clone(), label });
-        match (pushed, parent) {
-            (Pushed::Repeated(_), _) => self.damage.push(Damage { at, kind: DamageKind::Repeated(id) }),
-            (Pushed::Orphan(_), Some(parent)) => self.damage.push(Damage { at, kind: DamageKind::Orphan(parent) }),
-            _ => {}
+        let new = if linear {
+            let place = u32::try_from(self.skeleton.len()).unwrap_or(u32::MAX);
+            NewNode { at, kind, id: EntryId::Short(place), parent: place.checked_sub(1).map(EntryId::Short), label }
+        } else {
+            NewNode { at, kind, id, parent, label }
+        };
+        let pushed = match self.skeleton.push(new.clone()) {
+            Pushed::Repeated(first) => match self.repeated(file, first, line) {
+                Repeat::Same => return,
+                Repeat::Whole => {
+                    self.skeleton.mend(first, at, kind);
+                    return;
+                }
+                Repeat::Other => {
+                    self.damage.push(Damage { at, kind: DamageKind::Repeated(new.id.clone()) });
+                    self.skeleton.push_nameless(new.clone())
+                }
+            },
+            pushed => pushed,
+        };
+        if let (Pushed::Orphan(_), Some(parent)) = (pushed, new.parent) {
+            self.damage.push(Damage { at, kind: DamageKind::Orphan(parent) });
         }
     }
+
+    /// What a line is to the entry whose id it bears. Reads no more than it is long, but for the first time.
+    fn repeated<F: FsFile>(&mut self, file: &F, first: Ordinal, line: &[u8]) -> Repeat {
+        let line = line.trim_ascii();
+        let Some(at) = self.skeleton.node(first).map(gjc_entry::Node::at) else { return Repeat::Other };
+        let known = self.sound.contains(&first);
+        if known && at.len as usize != line.len() {
+            return Repeat::Other;
+        }
+        let Ok(before) = read_line(file, at) else { return Repeat::Other };
+        if before.trim_ascii() == line {
+            return Repeat::Same;
+        }
+        // Written in part first, and whole later.
+        if known || is_json(&before) || !is_json(line) {
+            self.sound.insert(first);
+            return Repeat::Other;
+        }
+        self.damage.push(Damage { at, kind: DamageKind::Body("it was written again, whole, later".into()) });
+        Repeat::Whole
+    }
+}
+
+/// What a line with the id of an earlier entry says.
+enum Repeat {
+    /// The same.
+    Same,
+    /// What the earlier one says only in part.
+    Whole,
+    /// Something else.
+    Other,
+}
+
+/// The bytes of a line.
+///
+/// # Errors
+/// When they cannot be read, or are no longer there.
+pub(crate) fn read_line<F: FsFile>(file: &F, at: At) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; at.len as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], at.off + filled as u64)? {
+            0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it was")),
+            got => filled += got,
+        }
+    }
+    Ok(bytes)
 }
 
 /// Where the next line begins; `None` when the line has no end yet.
@@ -219,6 +324,11 @@ pub fn is_json(bytes: &[u8]) -> bool {
 /// # Errors
 /// What is wrong with it.
 pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
+    frame_in(line, false)
+}
+
+/// As [`frame`]; in a `linear` file (version 1) entries have no ids.
+fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
     if memchr::memchr(0, line).is_some() {
         return Err(DamageKind::Nul);
     }
@@ -251,17 +361,20 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
             break;
         }
     }
-    match (kind, id) {
-        (Some(kind), Some(id)) => Ok(Frame {
-            kind: Kind::of(&kind, custom.as_deref()),
-            id: EntryId::new(&id),
-            parented: parent.is_some(),
-            parent: parent.flatten().map(|id| EntryId::new(&id)),
-            label: label.or_else(|| late_label(line)),
-        }),
-        (None, _) => Err(wrong("it has no type")),
-        (_, None) => Err(wrong("it has no id")),
-    }
+    let kind = Kind::of(&kind.ok_or_else(|| wrong("it has no type"))?, custom.as_deref());
+    let id = match id {
+        Some(id) => EntryId::new(&id),
+        // They change entries and are none.
+        None if linear || matches!(kind, Kind::HeaderPatch | Kind::EntryPatch) => EntryId::Other("".into()),
+        None => return Err(wrong("it has no id")),
+    };
+    Ok(Frame {
+        kind,
+        id,
+        parented: parent.is_some(),
+        parent: parent.flatten().map(|id| EntryId::new(&id)),
+        label: label.or_else(|| late_label(line)),
+    })
 }
 
 /// The label of a line whose keys another program has put into another order. No label is dropped on the way.

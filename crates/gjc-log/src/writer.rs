@@ -3,7 +3,7 @@
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
 use crate::fs::{Fs, FsFile, Stat, make_dirs};
-use crate::reader::{parse_body, read_body};
+use crate::reader::{parse_body, read_entry};
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::{append_all, own_part};
 use gjc_entry::tree::NewNode;
@@ -412,7 +412,7 @@ impl<F: Fs> Source for Writer<F> {
             return Ok(entry);
         }
         let entry = match (&self.place, at.off.checked_sub(self.written)) {
-            (Place::Disk { file, .. }, None) => read_body(&**file, at)?,
+            (Place::Disk { file, .. }, None) => read_entry(&**file, &self.header, &self.skeleton, at)?,
             (_, Some(start)) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 let line = self.unwritten.get(start..start.saturating_add(at.len as usize)).unwrap_or_default();
