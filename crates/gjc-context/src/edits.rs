@@ -1,7 +1,8 @@
 //! pi's `context_edit` entries: another content for an entry, or none.
 
 use crate::{ContextMessage, Selected};
-use gjc_entry::{Block, Content, Entry, EntryId, Fields, Message};
+use gjc_entry::{Block, Content, Entry, EntryId, Fields, JsonObject, Message};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 
 /// The latest edit of each target.
@@ -41,12 +42,24 @@ impl Edits {
                         result.content = Content::Blocks(blocks(new))
                     }
                     ContextMessage::Custom { content, .. } => *content = new,
+                    ContextMessage::Message(Message::Other { role, raw }) if &**role == "custom" => {
+                        *raw = with_content(raw, &new).unwrap_or_else(|| raw.clone());
+                    }
                     _ => {}
                 }
                 true
             }
         });
     }
+}
+
+/// A message of another program with another content.
+fn with_content(raw: &RawValue, content: &Content) -> Option<Box<RawValue>> {
+    let mut fields = Fields::parse(raw.get()).ok()?;
+    let _ = fields.raw("content");
+    let mut json = Vec::new();
+    JsonObject::begin(&mut json).with("content", |out| content.write(out)).rest(&fields.rest()).end();
+    RawValue::from_string(String::from_utf8(json).ok()?).ok()
 }
 
 fn blocks(content: Content) -> Vec<Block> {

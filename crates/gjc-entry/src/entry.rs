@@ -214,7 +214,9 @@ impl Entry {
     pub fn patched(mut self, patch: &str) -> Result<Self, FieldError> {
         let mut fields = Fields::parse(patch)?;
         let inner = fields.raw("patch").ok_or(FieldError::Absent("patch"))?;
-        if let Some(message) = Fields::parse(inner.get())?.raw("message") {
+        // Only what is a message can get another one: an index has taken down what the entry is.
+        if let Some(message) = Fields::parse(inner.get())?.raw("message").filter(|_| self.body.kind() == Kind::Message)
+        {
             self.body = Body::Message(Message::from_json(&message)?);
         }
         Ok(self)

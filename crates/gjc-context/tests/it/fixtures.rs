@@ -1,7 +1,8 @@
 //! Recorded sessions of pi: our context is theirs.
 
+use crate::family::File;
 use crate::mem::checked;
-use crate::model::{assert_same, context, written};
+use crate::model::{assert_same, written};
 use gjc_context::{Folds, Said, select, view};
 use gjc_entry::{Leaf, Source};
 use gjc_log::Reader;
@@ -9,26 +10,22 @@ use gjc_log::fs::OsFs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The recorded files that the log reads, and how many it does not (versions before 3).
-fn sessions() -> (Vec<(PathBuf, Reader<OsFs>)>, usize) {
-    let (mut found, mut older) = (Vec::new(), 0);
-    for folder in ["fixtures/sessions/pi-0.73.1", "fixtures/sessions/public"] {
-        let Some(folder) = testkit::material::path(folder) else { continue };
+/// The recorded files of the family.
+fn sessions() -> Vec<(PathBuf, Reader<OsFs>)> {
+    let mut found = Vec::new();
+    for folder in ["pi-0.73.1", "omp-18.2.3", "public"] {
+        let Some(folder) = testkit::material::path(format!("fixtures/sessions/{folder}")) else { continue };
         let mut files = Vec::new();
         walk(&folder, &mut files);
         for file in files {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
-            if !name.ends_with(".jsonl") || (folder.ends_with("public") && !name.starts_with("pi")) {
-                continue;
-            }
-            match Reader::open(&OsFs, &file) {
-                Ok(loaded) => found.push((file, loaded.value)),
-                Err(gjc_log::OpenError::Version { version, .. }) if version < 3 => older += 1,
-                Err(error) => panic!("{}: {error}", file.display()),
+            if name.ends_with(".jsonl") && !name.contains("codex") {
+                let reader = Reader::open(&OsFs, &file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                found.push((file, reader.value));
             }
         }
     }
-    (found, older)
+    found
 }
 
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -39,21 +36,15 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn lines(file: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(file).unwrap();
-    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn recorded_sessions_have_the_context_that_their_program_recorded() {
-    let (sessions, older) = sessions();
+    let sessions = sessions();
     let mut recorded = 0;
     for (file, reader) in &sessions {
         let name = file.file_name().unwrap().to_string_lossy();
         let ours = written(&select(reader, Leaf::Current).unwrap().0);
-        let lines = lines(file);
-        let leaf = lines.last().map(|line| line["id"].as_str().unwrap());
-        assert_same(&name, &ours, &context(&lines, leaf));
+        let theirs = File::read(&std::fs::read_to_string(file).unwrap());
+        assert_same(&name, &ours, &theirs.context());
         let beside = file.with_extension("context.json");
         if beside.exists() {
             let theirs: Value = serde_json::from_slice(&std::fs::read(beside).unwrap()).unwrap();
@@ -64,15 +55,12 @@ fn recorded_sessions_have_the_context_that_their_program_recorded() {
         }
         eprintln!("{name}: {} messages alike", ours.len());
     }
-    eprintln!(
-        "{} sessions alike, {recorded} of them with a recorded context; {older} of an older version left out",
-        sessions.len()
-    );
+    eprintln!("{} sessions alike, {recorded} of them with a recorded context", sessions.len());
 }
 
 #[test]
 fn every_leaf_of_a_recorded_session_can_be_sent() {
-    for (file, reader) in sessions().0 {
+    for (file, reader) in sessions() {
         let skeleton = reader.skeleton().unwrap();
         // Of the long ones every tenth leaf: they are all of one make.
         let step = if skeleton.len() > 100 { 10 } else { 1 };
@@ -88,7 +76,11 @@ fn every_leaf_of_a_recorded_session_can_be_sent() {
 
 #[test]
 fn pi_itself_builds_the_same_context() {
-    for (file, reader) in sessions().0 {
+    for (file, reader) in sessions() {
+        // A title before the header and entries without ids are not pi's.
+        if file.components().any(|part| part.as_os_str() == "omp-18.2.3") || file.ends_with("gjc.session-v4.jsonl") {
+            continue;
+        }
         let Some(theirs) = testkit::pi::read(&file) else { return };
         let ours = written(&select(&reader, Leaf::Current).unwrap().0);
         assert_same(&file.display().to_string(), &ours, theirs["messages"].as_array().unwrap());

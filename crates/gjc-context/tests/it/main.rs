@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod check;
+mod family;
+mod files;
 mod fixtures;
 mod folds;
 mod marks;

@@ -46,6 +46,10 @@ pub(crate) fn context(lines: &[Value], leaf: Option<&str>) -> Vec<Value> {
             Some(replacement) => replace(&mut message, &replacement["content"]),
             None => {}
         }
+        // pi 1.6 keeps the system message of the time beside the summary.
+        if line["type"] == "compaction" && line["systemMessage"].is_object() {
+            messages.push(line["systemMessage"].clone());
+        }
         messages.push(message);
     }
     messages
@@ -60,7 +64,7 @@ fn message(line: &Value, summary: Option<&Value>) -> Option<Value> {
             let mut message = json!({
                 "role": "custom",
                 "customType": line["customType"],
-                "content": line["content"],
+                "content": line.get("content").cloned().unwrap_or(json!([])),
                 "display": line["display"],
                 "timestamp": millis(),
             });
