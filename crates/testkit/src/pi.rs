@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
+const WRITE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/write-sessions.mjs");
 
 /// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel}`, where `messages`
 /// is pi's context of the leaf and `entries` counts the lines without the header. `None` (and a line on stderr) when pi is
@@ -41,15 +42,42 @@ pub fn read(file: &Path) -> Option<Value> {
     }
 }
 
+/// Sessions that a newer pi (1.6, `@earendil-works/pi-coding-agent`) writes into `dir`, each with every kind of entry that
+/// it has: `{file, leafId, messages}`, where `messages` is its own context of the file opened anew. `None` (and a line on
+/// stderr) when it is not here.
+#[must_use]
+#[track_caller]
+pub fn write_newer(dir: &Path, count: usize) -> Option<Vec<Value>> {
+    let module = named("GJC_PI_NEWER_MODULE", "dist/core/session-manager.js")?;
+    let out = Command::new("node")
+        .arg(WRITE_SCRIPT)
+        .arg(&module)
+        .arg(dir)
+        .arg(count.to_string())
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|p| ("PATH", p)))
+        .env("HOME", dir)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| panic!("node could not be started for pi ({e}); it needs node 22.19 or later"));
+    assert!(out.status.success(), "pi could not write sessions:\n{}", String::from_utf8_lossy(&out.stderr));
+    let said = String::from_utf8_lossy(&out.stdout);
+    Some(said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"))).collect())
+}
+
 /// The folder of pi's package, if this machine names one.
 fn module() -> Option<PathBuf> {
-    match std::env::var_os("GJC_PI_MODULE").map(PathBuf::from) {
-        Some(dir) if dir.join("dist/index.js").is_file() => return Some(dir),
-        Some(dir) => panic!("GJC_PI_MODULE names {}, where there is no dist/index.js of pi", dir.display()),
+    named("GJC_PI_MODULE", "dist/index.js")
+}
+
+fn named(variable: &str, file: &str) -> Option<PathBuf> {
+    match std::env::var_os(variable).map(PathBuf::from) {
+        Some(dir) if dir.join(file).is_file() => return Some(dir),
+        Some(dir) => panic!("{variable} names {}, where there is no {file} of pi", dir.display()),
         None => {}
     }
     let ci = std::env::var("GJC_CI").is_ok_and(|v| v == "1");
-    assert!(!ci, "GJC_CI=1, but GJC_PI_MODULE is not set: the comparison with pi may not be left out here");
-    eprintln!("left out: comparison with pi's SessionManager (GJC_PI_MODULE names no package folder)");
+    assert!(!ci, "GJC_CI=1, but {variable} is not set: the comparison with pi may not be left out here");
+    eprintln!("left out: comparison with pi's SessionManager ({variable} names no package folder)");
     None
 }

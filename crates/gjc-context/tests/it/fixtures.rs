@@ -86,3 +86,18 @@ fn pi_itself_builds_the_same_context() {
         assert_same(&file.display().to_string(), &ours, theirs["messages"].as_array().unwrap());
     }
 }
+
+#[test]
+fn sessions_of_a_newer_pi_have_its_context() {
+    let dir = tempfile::tempdir().unwrap();
+    for theirs in testkit::pi::write_newer(dir.path(), 40).unwrap_or_default() {
+        let file = PathBuf::from(theirs["file"].as_str().unwrap());
+        let loaded = Reader::open(&OsFs, &file).unwrap();
+        let reader = loaded.value;
+        let tree = reader.skeleton().unwrap();
+        assert_eq!(tree.id(tree.leaf().unwrap()).to_string(), theirs["leafId"]);
+        assert!(loaded.damage.is_empty() && reader.verify_bodies().is_empty(), "{}", file.display());
+        let ours = written(&select(&reader, Leaf::Current).unwrap().0);
+        assert_same(&file.display().to_string(), &ours, theirs["messages"].as_array().unwrap());
+    }
+}

@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 
 /// The version of pi whose session format is ours; the tests read our files with it.
 pub(super) const PI: &str = "0.73.1";
+/// A newer pi, whose sessions we read too. It has another name in the registry.
+pub(super) const PI_NEWER: &str = "1.6.0";
 
 /// A folder that several runs may share, also at the same time.
 #[derive(Debug, Clone)]
@@ -52,6 +54,11 @@ impl Cache {
     /// The folder of pi's npm package.
     pub(crate) fn pi_module(&self) -> PathBuf {
         self.join(format!("pi-{PI}/node_modules/@mariozechner/pi-coding-agent"))
+    }
+
+    /// The folder of the newer pi's npm package.
+    pub(crate) fn pi_newer_module(&self) -> PathBuf {
+        self.join(format!("pi-{PI_NEWER}/node_modules/@earendil-works/pi-coding-agent"))
     }
 
     /// pi's program, for node.

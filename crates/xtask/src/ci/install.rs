@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cache::{Cache, PI};
+use super::cache::{Cache, PI, PI_NEWER};
 use crate::shell;
 
 const TYPOS: &str = "1.52.0";
@@ -18,7 +18,7 @@ const TYPOS: &str = "1.52.0";
 /// pi 1.6.0 (22.19) runs on, and Debian's npm brings several hundred packages.
 const NODE: &str = "22.20.0";
 /// What pi asks of node.
-const NODE_FLOOR: (u32, u32) = (20, 6);
+const NODE_FLOOR: (u32, u32) = (22, 19);
 
 /// A tool from the crate registry.
 struct Tool {
@@ -115,19 +115,20 @@ fn parsed(version: &str) -> Option<(u32, u32)> {
 }
 
 fn pi(cache: &Cache, path: &OsStr) -> Result<String> {
-    cache.once(&format!("pi-{PI}"), |folder| {
-        let package = format!("@mariozechner/pi-coding-agent@{PI}");
-        let quiet = ["--no-audit", "--no-fund", "--ignore-scripts"];
-        shell::run(
-            Command::new("npm").args(["install", "--prefix"]).arg(folder).args(quiet).arg(package).env("PATH", path),
-        )
-    })?;
-    ensure!(
-        cache.pi_module().is_dir(),
-        "{} is missing; remove its pi folder and start again",
-        cache.pi_module().display()
-    );
-    Ok(format!("{PI} in the cache"))
+    let packages = [
+        (PI, "@mariozechner/pi-coding-agent", cache.pi_module()),
+        (PI_NEWER, "@earendil-works/pi-coding-agent", cache.pi_newer_module()),
+    ];
+    for (version, package, module) in packages {
+        cache.once(&format!("pi-{version}"), |folder| {
+            let package = format!("{package}@{version}");
+            let quiet = ["--no-audit", "--no-fund", "--ignore-scripts"];
+            let mut npm = Command::new("npm");
+            shell::run(npm.args(["install", "--prefix"]).arg(folder).args(quiet).arg(package).env("PATH", path))
+        })?;
+        ensure!(module.is_dir(), "{} is missing; remove its pi folder and start again", module.display());
+    }
+    Ok(format!("{PI} and {PI_NEWER} in the cache"))
 }
 
 fn typos(cache: &Cache) -> Result<String> {

@@ -79,7 +79,8 @@ fn licences(ci: &Context) -> Result<()> {
 fn tests(ci: &Context) -> Result<()> {
     ensure!(ci.cache.pi_module().is_dir(), "pi is not in the cache; run `cargo xtask ci --only install` first");
     let with_pi = |mut command: Command| {
-        command.env("GJC_PI_MODULE", ci.cache.pi_module()).env("GJC_CI", "1");
+        command.env("GJC_PI_MODULE", ci.cache.pi_module());
+        command.env("GJC_PI_NEWER_MODULE", ci.cache.pi_newer_module()).env("GJC_CI", "1");
         command
     };
     let units = ["nextest", "run", "--workspace", "--all-features", "--profile", "ci"];
