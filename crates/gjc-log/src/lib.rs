@@ -16,6 +16,7 @@ pub mod fs;
 pub mod scan;
 
 mod blobs;
+mod copy;
 mod error;
 mod open;
 mod reader;

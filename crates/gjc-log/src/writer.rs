@@ -212,6 +212,22 @@ impl<F: Fs> Writer<F> {
         Ok(id)
     }
 
+    /// Takes in an entry of another session as it is; `renamed` gives it a new id.
+    pub(crate) fn take_over(&mut self, mut entry: Entry, renamed: bool) -> EntryId {
+        if renamed {
+            let skeleton = &self.skeleton;
+            entry.id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
+        }
+        let (start, off) = (self.unwritten.len(), self.end());
+        entry.write(&mut self.unwritten);
+        let len = u32::try_from(self.unwritten.len() - start - 1).unwrap_or(u32::MAX);
+        let (id, at) = (entry.id.clone(), At { off, len });
+        self.last = self.last.max(entry.at);
+        let (kind, parent, label) = (entry.body.kind(), entry.parent.clone(), entry.label);
+        self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
+        id
+    }
+
     /// Takes bytes into the blob store; they are written before the lines that name them.
     pub fn put_blob(&mut self, bytes: &[u8]) -> BlobRef {
         let name = self.env.blobs.hold(bytes);

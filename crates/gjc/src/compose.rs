@@ -12,7 +12,7 @@ use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Durability, LogEnv, Reader, Repaired, Writer};
+use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_store::{bucket_name, file_name, resolve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -134,7 +134,10 @@ async fn resume(
 
 /// Opens a session file for writing, and says what was mended.
 pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
-    let (loaded, repaired) = Writer::open_patiently(log_env(env, Some(env.dirs.blobs())), path).await?;
+    let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs())), path).await {
+        Err(OpenError::Old { version, .. }) => return copy(env, path, version),
+        opened => opened?,
+    };
     let mut notices = Vec::new();
     match repaired {
         Repaired::Nothing => {}
@@ -160,6 +163,27 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
         notices.push(format!("the session is damaged in {places}; {rest} (gjc sessions verify {})", path.display()));
     }
     Ok((loaded.value, notices))
+}
+
+/// A session of an old version goes on in a copy.
+fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+    let loaded = Reader::open(&OsFs, path)?;
+    let old = loaded.value.header();
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let mut header = Header::new(id.clone(), at, old.cwd.clone());
+    header.parent = Some(old.id.to_string());
+    header.title.clone_from(&old.title);
+    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(file_name(at, &id));
+    let (writer, left) = Writer::copy(log_env(env, Some(env.dirs.blobs())), &loaded.value, file.clone(), header);
+    let mut notices = vec![format!(
+        "{} is of version {version}, which nothing can be added to; it goes on in a copy: {}",
+        path.display(),
+        file.display()
+    )];
+    if !left.is_empty() {
+        notices.push(format!("{} damaged entries stayed behind (gjc sessions verify {})", left.len(), path.display()));
+    }
+    Ok((writer, notices))
 }
 
 /// What a session ran with when it was last used.

@@ -13,6 +13,7 @@ mod demo;
 mod endings;
 mod escapes;
 mod failing_storage;
+mod fixtures;
 mod help;
 mod hostile;
 mod json;
