@@ -19,6 +19,7 @@ mod blobs;
 mod error;
 mod open;
 mod reader;
+mod sift;
 mod sync;
 mod tail;
 mod writer;

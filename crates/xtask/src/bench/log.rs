@@ -23,7 +23,7 @@ struct Suite {
 #[derive(Deserialize)]
 struct Job {
     name: String,
-    command: Vec<OsString>,
+    command: Vec<String>,
 }
 
 /// All suites of both executables. Their files (1.2 GB) stay under the target folder.
