@@ -20,6 +20,7 @@ mod copy;
 mod error;
 mod open;
 mod reader;
+mod sift;
 mod sync;
 mod tail;
 mod writer;

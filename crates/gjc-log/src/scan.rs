@@ -9,9 +9,11 @@
 //! follow each other, and the place of each is its id.
 
 use crate::fs::FsFile;
+use crate::sift::{sift, skip_nested, skip_string};
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Ordinal, Skeleton};
 use memchr::memmem;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::sync::LazyLock;
@@ -49,6 +51,8 @@ pub struct Frame {
     pub label: Option<Label>,
     /// Whether the line has a parent at all, `null` included: every writer of entries gives one.
     pub parented: bool,
+    /// Whether a second record may stand on the line.
+    pub doubtful: bool,
 }
 
 const BUFFER: usize = 256 * 1024;
@@ -59,7 +63,6 @@ const ENTRY_HEAD: usize = 1024;
 /// How many beginnings of entries are tried in one damaged line.
 const GLUED_TRIES: usize = 64;
 static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"parentId\":"));
-static LABEL_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"gjcLabel\""));
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
@@ -122,7 +125,7 @@ impl Scanned {
             return;
         };
         match frame_in(line, header.is_linear()) {
-            Ok(frame) if !doubtful(line) || is_json(line) => self.record(file, frame, line, off),
+            Ok(frame) if !frame.doubtful || is_json(line) => self.record(file, frame, line, off),
             Ok(_) => self.glued(file, line, off, DamageKind::Frame("two records stand on one line".into())),
             Err(kind) => self.glued(file, line, off, kind),
         }
@@ -307,12 +310,6 @@ fn place(off: u64, len: usize) -> At {
     At { off, len: u32::try_from(len).unwrap_or(u32::MAX) }
 }
 
-fn doubtful(line: &[u8]) -> bool {
-    let mut keys = PARENT_KEY.find_iter(line);
-    keys.next();
-    keys.next().is_some()
-}
-
 /// Whether bytes are one JSON value.
 #[must_use]
 pub fn is_json(bytes: &[u8]) -> bool {
@@ -329,10 +326,11 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
 
 /// As [`frame`]; in a `linear` file (version 1) entries have no ids.
 fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
-    if memchr::memchr(0, line).is_some() {
+    let sifted = sift(line);
+    if sifted.nul {
         return Err(DamageKind::Nul);
     }
-    if simdutf8::basic::from_utf8(line).is_err() {
+    if !sifted.utf8 {
         return Err(DamageKind::Utf8);
     }
     let line = line.trim_ascii();
@@ -345,10 +343,10 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
     while let Some((key, value)) = keys.next().map_err(|()| wrong("its keys cannot be told apart"))? {
         match key {
             b"\"type\"" => kind = Some(text(value).ok_or_else(|| wrong("its type is no text"))?),
-            b"\"id\"" => id = Some(text(value).ok_or_else(|| wrong("its id is no text"))?),
+            b"\"id\"" => id = Some(id_of(value).ok_or_else(|| wrong("its id is no text"))?),
             b"\"parentId\"" if value == b"null" => parent = Some(None),
-            b"\"parentId\"" => parent = Some(Some(text(value).ok_or_else(|| wrong("its parent is no text"))?)),
-            b"\"gjcLabel\"" => label = Some(std::str::from_utf8(value).map_or(Label::CORRUPT, Label::from_json)),
+            b"\"parentId\"" => parent = Some(Some(id_of(value).ok_or_else(|| wrong("its parent is no text"))?)),
+            b"\"gjcLabel\"" => label = Some(label_of(value)),
             b"\"customType\"" => custom = text(value),
             _ => {}
         }
@@ -363,7 +361,7 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
     }
     let kind = Kind::of(&kind.ok_or_else(|| wrong("it has no type"))?, custom.as_deref());
     let id = match id {
-        Some(id) => EntryId::new(&id),
+        Some(id) => id,
         // They change entries and are none.
         None if linear || matches!(kind, Kind::HeaderPatch | Kind::EntryPatch) => EntryId::Other("".into()),
         None => return Err(wrong("it has no id")),
@@ -372,30 +370,44 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
         kind,
         id,
         parented: parent.is_some(),
-        parent: parent.flatten().map(|id| EntryId::new(&id)),
-        label: label.or_else(|| late_label(line)),
+        parent: parent.flatten(),
+        label: label.or_else(|| if sifted.label { late_label(line) } else { None }),
+        doubtful: sifted.parents > 1,
     })
 }
 
 /// The label of a line whose keys another program has put into another order. No label is dropped on the way.
 fn late_label(line: &[u8]) -> Option<Label> {
-    LABEL_KEY.find(line)?;
     let mut keys = Keys { bytes: line, at: 1 };
     while let Ok(Some((key, value))) = keys.next() {
         if key == b"\"gjcLabel\"" {
-            return Some(std::str::from_utf8(value).map_or(Label::CORRUPT, Label::from_json));
+            return Some(label_of(value));
         }
     }
     None
 }
 
+fn label_of(value: &[u8]) -> Label {
+    std::str::from_utf8(value).map_or(Label::CORRUPT, Label::from_json)
+}
+
+/// A JSON string as an id; the usual form without a detour.
+fn id_of(raw: &[u8]) -> Option<EntryId> {
+    if let [b'"', inner @ .., b'"'] = raw
+        && let Some(short) = EntryId::short(inner)
+    {
+        return Some(EntryId::Short(short));
+    }
+    text(raw).map(|text| EntryId::new(&text))
+}
+
 /// A JSON string as text; the common case has no escapes.
-fn text(raw: &[u8]) -> Option<String> {
+fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_none() {
-        return std::str::from_utf8(inner).ok().map(Into::into);
+        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
     }
-    serde_json::from_slice(raw).ok()
+    serde_json::from_slice(raw).ok().map(Cow::Owned)
 }
 
 /// A raw key (with its quotes) and its raw value.
@@ -415,11 +427,13 @@ impl<'a> Keys<'a> {
             self.at += 1;
             self.blank();
         }
-        if self.peek() == Some(b'}') {
-            return Ok(None);
+        match self.peek() {
+            Some(b'}') => return Ok(None),
+            Some(b'"') => {}
+            _ => return Err(()),
         }
         let key_from = self.at;
-        self.string()?;
+        self.at = skip_string(self.bytes, self.at).ok_or(())?;
         let key = &self.bytes[key_from..self.at];
         self.blank();
         if self.peek() != Some(b':') {
@@ -428,18 +442,18 @@ impl<'a> Keys<'a> {
         self.at += 1;
         self.blank();
         let value_from = self.at;
-        match self.peek().ok_or(())? {
-            b'"' => self.string()?,
-            b'{' | b'[' => self.nested()?,
+        self.at = match self.peek().ok_or(())? {
+            b'"' => skip_string(self.bytes, self.at).ok_or(())?,
+            b'{' | b'[' => skip_nested(self.bytes, self.at).ok_or(())?,
             _ => {
                 let rest = &self.bytes[self.at..];
                 let end = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t')).ok_or(())?;
                 if end == 0 {
                     return Err(());
                 }
-                self.at += end;
+                self.at + end
             }
-        }
+        };
         let value = &self.bytes[value_from..self.at];
         self.blank();
         match self.peek() {
@@ -455,41 +469,6 @@ impl<'a> Keys<'a> {
     fn blank(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r')) {
             self.at += 1;
-        }
-    }
-
-    fn string(&mut self) -> Result<(), ()> {
-        if self.peek() != Some(b'"') {
-            return Err(());
-        }
-        self.at += 1;
-        loop {
-            let rest = self.bytes.get(self.at..).ok_or(())?;
-            let found = memchr::memchr2(b'"', b'\\', rest).ok_or(())?;
-            self.at += found + 1;
-            if rest[found] == b'"' {
-                return Ok(());
-            }
-            self.at += 1;
-        }
-    }
-
-    fn nested(&mut self) -> Result<(), ()> {
-        let mut depth = 0usize;
-        loop {
-            match self.peek().ok_or(())? {
-                b'"' => {
-                    self.string()?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Ok(());
-            }
         }
     }
 }

@@ -9,6 +9,8 @@
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
 //! | [`session`] | entries in one line each |
+//! | [`bulk`] | session files of any size, fast |
+//! | [`probe`] | one thing measured in a fresh process, and a table of such things |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
@@ -24,6 +26,7 @@
 )]
 
 pub mod anthropic;
+pub mod bulk;
 pub mod clock;
 pub mod git;
 pub mod grown;
@@ -32,6 +35,7 @@ pub mod ids;
 pub mod log;
 pub mod material;
 pub mod pi;
+pub mod probe;
 pub mod session;
 pub mod stub;
 mod sys;

@@ -40,6 +40,24 @@ pub(crate) fn ask(command: &mut Command) -> Option<String> {
     out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
+/// What a command prints on stdout; its stderr is the terminal's.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let out = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{}` could not be started; is it on PATH?", command.get_program().display()))?;
+    if !out.status.success() {
+        bail!("`{line}` failed ({})", out.status);
+    }
+    String::from_utf8(out.stdout).with_context(|| format!("`{line}` printed something that is no text"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,45 @@
+//! What the first context of a session costs, from the open to the parsed messages. `cargo bench -p gjc-context`.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use gjc_entry::Leaf;
+use gjc_log::Reader;
+use gjc_log::fs::OsFs;
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+use testkit::bulk::{self, Shape};
+use testkit::probe::{self, Row, Suite};
+
+fn main() {
+    probe::main(env!("CARGO_TARGET_TMPDIR"), suites, job);
+}
+
+fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
+    let small = bulk::cached(folder, "session-100MB.jsonl", Shape::of(100_000_000))?;
+    let large = bulk::cached(folder, "session-1GB.jsonl", Shape::of(1_000_000_000))?;
+    let rows = |file: &Path| {
+        vec![
+            Row::job("first context, tail first", "first-context", &[file]),
+            Row::job("first context, whole index", "indexed-context", &[file]),
+        ]
+    };
+    Ok(vec![
+        // pi would need a minute and several gigabytes for the large one.
+        Suite { title: "log: context, 100 MB".into(), rows: rows(&small).into_iter().chain(Row::pi(&small)).collect() },
+        Suite { title: "log: context, 1 GB".into(), rows: rows(&large) },
+    ])
+}
+
+fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
+    let path = arguments.first().ok_or_else(|| io::Error::other("a job needs a file"))?;
+    match name {
+        "first-context" | "indexed-context" => probe::took(|| indexed(path)),
+        _ => Err(io::Error::other("there is no such job")),
+    }
+}
+
+fn indexed(path: &Path) -> io::Result<Value> {
+    let loaded = Reader::open(&OsFs, path).map_err(io::Error::other)?;
+    let (selected, notes) = gjc_context::select(&loaded.value, Leaf::Current).map_err(io::Error::other)?;
+    Ok(json!({"messages": selected.len(), "notes": notes.len()}))
+}

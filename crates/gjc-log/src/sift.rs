@@ -1,0 +1,365 @@
+//! Looking at many bytes at once: what the scan must know of every byte of a line, in one pass.
+//!
+//! With AVX2 64 bytes are judged by a handful of instructions; elsewhere the same answers come from several passes. Both
+//! are compared with each other in the tests.
+
+use memchr::memmem;
+use std::sync::LazyLock;
+
+/// What every byte of a line was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sifted {
+    /// A NUL is in it.
+    pub(crate) nul: bool,
+    /// It is UTF-8.
+    pub(crate) utf8: bool,
+    /// How often `"parentId":` stands in it, 2 for more. Quotes inside of strings are escaped, so what is counted are keys.
+    pub(crate) parents: u8,
+    /// Whether `"gjcLabel"` stands in it.
+    pub(crate) label: bool,
+}
+
+const PARENT: &[u8] = b"\"parentId\":";
+const LABEL: &[u8] = b"\"gjcLabel\"";
+static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(PARENT));
+static LABEL_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(LABEL));
+
+/// Asks every byte of a line. After a NUL or a byte that is not UTF-8 the rest may be missing.
+#[inline]
+pub(crate) fn sift(line: &[u8]) -> Sifted {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { avx2::sift(line) };
+    }
+    plain_sift(line)
+}
+
+fn plain_sift(line: &[u8]) -> Sifted {
+    Sifted {
+        nul: memchr::memchr(0, line).is_some(),
+        utf8: simdutf8::basic::from_utf8(line).is_ok(),
+        parents: PARENT_KEY.find_iter(line).take(2).fold(0, |count, _| count + 1),
+        label: LABEL_KEY.find(line).is_some(),
+    }
+}
+
+/// Where the array or object that begins at `from` ends (one past its last brace); `None` when it does not. Braces are
+/// counted, not matched with each other.
+#[inline]
+pub(crate) fn skip_nested(bytes: &[u8], from: usize) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        match unsafe { avx2::skip_nested(bytes, from) } {
+            avx2::Skip::End(end) => return Some(end),
+            avx2::Skip::None => return None,
+            avx2::Skip::Unusual => {}
+        }
+    }
+    plain_skip_nested(bytes, from)
+}
+
+fn plain_skip_nested(bytes: &[u8], from: usize) -> Option<usize> {
+    let (mut at, mut depth) = (from, 0usize);
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at = skip_string(bytes, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the string that begins (with its quote) at `from` ends: one past its closing quote.
+#[inline]
+pub(crate) fn skip_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from + 1;
+    loop {
+        let rest = bytes.get(at..)?;
+        let found = memchr::memchr2(b'"', b'\\', rest)?;
+        at += found + 1;
+        if rest[found] == b'"' {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{LABEL, PARENT, Sifted};
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set1_epi8, _mm256_setzero_si256,
+    };
+
+    /// How far ahead of a block is looked.
+    const AHEAD: usize = 2;
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn sift(line: &[u8]) -> Sifted {
+        let mut found = Sifted { utf8: true, ..Sifted::default() };
+        // Where the blocks with bytes beyond ASCII begin that are not checked yet: UTF-8 can be checked in pieces that
+        // begin and end beside ASCII.
+        let mut unchecked = None;
+        let mut at = 0;
+        while at + 64 + AHEAD <= line.len() {
+            if !block(line, &line[at..at + 64 + AHEAD], at, &mut found, &mut unchecked) {
+                return found;
+            }
+            at += 64;
+        }
+        // The last bytes, and blanks behind them.
+        let mut last = [b' '; 128 + AHEAD];
+        let rest = &line[at..];
+        last[..rest.len()].copy_from_slice(rest);
+        for from in [0, 64] {
+            if from < rest.len() && !block(line, &last[from..from + 64 + AHEAD], at + from, &mut found, &mut unchecked)
+            {
+                return found;
+            }
+        }
+        if let Some(from) = unchecked {
+            found.utf8 = simdutf8::basic::from_utf8(&line[from..]).is_ok();
+        }
+        found
+    }
+
+    /// One block of the line, at `at`. Whether to go on.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn block(line: &[u8], bytes: &[u8], at: usize, found: &mut Sifted, unchecked: &mut Option<usize>) -> bool {
+        let [a, b] = [load(bytes, 0), load(bytes, 32)];
+        let [a2, b2] = [load(bytes, AHEAD), load(bytes, 32 + AHEAD)];
+        // `I?"` of `"parentId":`, `j?L` of `"gjcLabel"`: rare in any text.
+        let (keys_a, keys_b) = (keys(a, a2), keys(b, b2));
+        let (nul_a, nul_b) =
+            (_mm256_cmpeq_epi8(a, _mm256_setzero_si256()), _mm256_cmpeq_epi8(b, _mm256_setzero_si256()));
+        let hits = _mm256_or_si256(_mm256_or_si256(keys_a, keys_b), _mm256_or_si256(nul_a, nul_b));
+        // The highest bit of a byte beyond ASCII is set, as it is in a hit.
+        if _mm256_movemask_epi8(_mm256_or_si256(hits, _mm256_or_si256(a, b))) == 0 {
+            return unchecked.take().is_none_or(|from| {
+                found.utf8 = simdutf8::basic::from_utf8(&line[from..at]).is_ok();
+                found.utf8
+            });
+        }
+        if mask(nul_a, nul_b) != 0 {
+            found.nul = true;
+            return false;
+        }
+        if mask(a, b) != 0 {
+            unchecked.get_or_insert(at);
+        } else if let Some(from) = unchecked.take() {
+            found.utf8 = simdutf8::basic::from_utf8(&line[from..at]).is_ok();
+            if !found.utf8 {
+                return false;
+            }
+        }
+        let mut hits = mask(keys_a, keys_b);
+        while hits != 0 {
+            let here = at + hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            // Of the found byte: 7 bytes behind the quote of the one key, 2 behind that of the other.
+            if here >= 7 && line[here - 7..].starts_with(PARENT) {
+                found.parents = (found.parents + 1).min(2);
+            }
+            if here >= 2 && line[here - 2..].starts_with(LABEL) {
+                found.label = true;
+            }
+        }
+        true
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn keys(bytes: __m256i, ahead: __m256i) -> __m256i {
+        _mm256_or_si256(
+            _mm256_and_si256(is(bytes, b'I'), is(ahead, b'"')),
+            _mm256_and_si256(is(bytes, b'j'), is(ahead, b'L')),
+        )
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn is(bytes: __m256i, byte: u8) -> __m256i {
+        _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte.cast_signed()))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(low: __m256i, high: __m256i) -> u64 {
+        let [low, high] = [low, high].map(|half| _mm256_movemask_epi8(half).cast_unsigned());
+        u64::from(low) | u64::from(high) << 32
+    }
+
+    /// 32 bytes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(bytes: &[u8], from: usize) -> __m256i {
+        let bytes: &[u8; 32] = bytes[from..].first_chunk().expect("a block has its 64 bytes and those ahead");
+        // SAFETY: 32 bytes are there, and the load needs no alignment.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    pub(super) enum Skip {
+        /// One past the last brace.
+        End(usize),
+        /// The bytes end before.
+        None,
+        /// A backslash outside of a string: no JSON.
+        Unusual,
+    }
+
+    /// The masks of simdjson's first stage (Langdale and Lemire 2019): which quotes are escaped, what is inside of strings,
+    /// how many braces open and close.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn skip_nested(bytes: &[u8], from: usize) -> Skip {
+        let (mut at, mut depth) = (from, 0u64);
+        // Carried from block to block: whether the first byte is escaped; all ones inside of a string.
+        let (mut escaped_first, mut in_string) = (0u64, 0u64);
+        while at < bytes.len() {
+            let mut last = [b' '; 64];
+            let rest = &bytes[at..];
+            let block: &[u8; 64] = match rest.first_chunk() {
+                Some(block) => block,
+                None => {
+                    last[..rest.len()].copy_from_slice(rest);
+                    &last
+                }
+            };
+            let (a, b) = (load(block, 0), load(block, 32));
+            let find = |byte| mask(is(a, byte), is(b, byte));
+            let backslashes = find(b'\\');
+            let escaped = escaped(backslashes, &mut escaped_first);
+            let strings = prefix_xor(find(b'"') & !escaped) ^ in_string;
+            in_string = (strings.cast_signed() >> 63).cast_unsigned();
+            if backslashes & !strings != 0 {
+                return Skip::Unusual;
+            }
+            let opens = (find(b'{') | find(b'[')) & !strings;
+            let mut closes = (find(b'}') | find(b']')) & !strings;
+            let (opened, closed) = (u64::from(opens.count_ones()), u64::from(closes.count_ones()));
+            if depth <= closed {
+                // It may end here.
+                while closes != 0 {
+                    let place = closes.trailing_zeros();
+                    let before = opens & ((1 << place) - 1);
+                    let passed = closed - u64::from(closes.count_ones());
+                    if depth + u64::from(before.count_ones()) == passed + 1 {
+                        return Skip::End(at + place as usize + 1);
+                    }
+                    closes &= closes - 1;
+                }
+            }
+            depth = depth + opened - closed;
+            at += 64;
+        }
+        Skip::None
+    }
+
+    /// Which bytes stand behind a backslash that is not escaped itself: each run of backslashes escapes every second byte
+    /// from its start on, the one behind it included. `carry`: whether the first byte of the (next) block is escaped.
+    fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+        const ODD: u64 = 0xAAAA_AAAA_AAAA_AAAA;
+        if backslashes == 0 {
+            return std::mem::take(carry);
+        }
+        let may_escape = backslashes & !*carry;
+        let codes = (may_escape << 1 | ODD).wrapping_sub(may_escape) ^ ODD;
+        let escaped = codes ^ (backslashes | *carry);
+        *carry = (codes & backslashes) >> 63;
+        escaped
+    }
+
+    /// Each bit: the exclusive or of all bits up to it.
+    fn prefix_xor(mut bits: u64) -> u64 {
+        for step in [1, 2, 4, 8, 16, 32] {
+            bits ^= bits << step;
+        }
+        bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes that mislead: keys and their halves, escapes, braces, 한글 and its halves.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let pieces: Vec<&[u8]> = vec![
+            PARENT,
+            LABEL,
+            b"\"parentId",
+            b"Id\":",
+            b"I?\"jcL",
+            "한글".as_bytes(),
+            "😀".as_bytes(),
+            b"\xED",
+            b"\x95\x9C",
+            b"\0",
+            b"\\",
+            b"\"",
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b" ",
+            b"a long stretch of plain text that fills whole blocks of sixty-four bytes and more, ",
+        ];
+        // Mostly sound, so that the interesting ends are reached.
+        let piece = (any::<prop::sample::Index>(), 0u8..40).prop_map(move |(index, rare)| {
+            let common: Vec<&[u8]> =
+                pieces.iter().copied().filter(|p| rare == 0 || !matches!(p.first(), Some(0 | 0x80..=0xDF))).collect();
+            let common: Vec<&[u8]> = common.into_iter().filter(|p| rare == 0 || p[0] != 0xED || p.len() > 1).collect();
+            common[index.index(common.len())]
+        });
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn one_pass_answers_what_several_do(line in bytes()) {
+            let (fast, plain) = (sift(&line), plain_sift(&line));
+            if plain.nul || !plain.utf8 {
+                prop_assert!(fast.nul || !fast.utf8);
+            } else {
+                prop_assert_eq!(fast, plain);
+            }
+        }
+
+        #[test]
+        fn braces_are_skipped_alike(mut line in bytes(), open in prop::sample::select(b"{[".to_vec())) {
+            line.insert(0, open);
+            prop_assert_eq!(skip_nested(&line, 0), plain_skip_nested(&line, 0), "{}", String::from_utf8_lossy(&line));
+        }
+    }
+
+    #[test]
+    fn what_is_looked_for_is_found_across_every_border() {
+        for before in 0..200 {
+            let mut line = vec![b'x'; before];
+            line.extend_from_slice(PARENT);
+            line.extend_from_slice(LABEL);
+            line.extend_from_slice("한".as_bytes());
+            assert_eq!(sift(&line), Sifted { nul: false, utf8: true, parents: 1, label: true }, "{before}");
+            line.pop();
+            assert!(!sift(&line).utf8, "{before}");
+            line.pop();
+            line.pop();
+            line.push(0);
+            assert!(sift(&line).nul, "{before}");
+        }
+    }
+}
