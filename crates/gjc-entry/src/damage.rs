@@ -1,6 +1,6 @@
 //! What is not as it should be in a session file.
 
-use crate::{At, EntryId};
+use crate::{At, EntryId, Missing};
 use std::fmt;
 
 /// Something in a session file that is not as it should be. The rest of the file stays usable.
@@ -34,6 +34,8 @@ pub enum DamageKind {
     Orphan(EntryId),
     /// The frame is sound, the content is not JSON or not what its type needs.
     Body(String),
+    /// The entry needs bytes that are not in the blob store.
+    Blob(Missing),
     /// The bytes could not be read.
     Io(String),
 }
@@ -57,6 +59,7 @@ impl fmt::Display for Damage {
             }
             DamageKind::Orphan(id) => write!(f, "the parent {id} is not in the file; the entry was taken as a root"),
             DamageKind::Body(why) => write!(f, "the entry's content cannot be read: {why}"),
+            DamageKind::Blob(missing) => write!(f, "{missing}"),
             DamageKind::Io(why) => write!(f, "the line cannot be read: {why}"),
         }
     }

@@ -1,7 +1,8 @@
 //! One line of a session file.
 
 use crate::fields::{FieldError, Fields, JsonObject, RawFields};
-use crate::{Content, EntryId, Kind, Label, Message, Ordinal, Own, Timestamp};
+use crate::message::ImageData;
+use crate::{BlobRef, Block, Content, EntryId, Kind, Label, Message, Ordinal, Own, Timestamp, ToolResult, UserMessage};
 use serde_json::value::RawValue;
 
 /// An entry with its body.
@@ -228,6 +229,24 @@ impl Entry {
         let at = fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default();
         let body = Body::take(kind, &mut fields)?;
         Ok(Self { id, parent, at, label, body, extra: fields.rest() })
+    }
+
+    /// The blobs that it needs: settings, and pictures in its content.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        let blocks: &[Block] = match &self.body {
+            Body::Own(Own::Env(env)) => return vec![env.system, env.tools],
+            Body::Message(Message::User(UserMessage { content: Content::Blocks(blocks), .. })) => blocks,
+            Body::Message(Message::ToolResult(ToolResult { content: Content::Blocks(blocks), .. })) => blocks,
+            Body::Message(Message::Assistant(said)) => &said.content,
+            Body::CustomMessage { content: Content::Blocks(blocks), .. } => blocks,
+            _ => return Vec::new(),
+        };
+        let blob = |block: &Block| match block {
+            Block::Image { data: ImageData::Blob(blob), .. } => Some(*blob),
+            _ => None,
+        };
+        blocks.iter().filter_map(blob).collect()
     }
 
     /// Writes the line with its line feed. `label` is written when there is one.

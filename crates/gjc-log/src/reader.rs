@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::scan::{Scanned, read_line};
 use gjc_entry::fields::{FieldError, replace_lone_surrogates};
-use gjc_entry::{At, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source};
+use gjc_entry::{At, Blobs, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,18 +122,32 @@ impl<F: Fs> Reader<F> {
         fs.open(&self.path, Open::Read).and_then(|file| file.try_lock()).is_ok_and(|held| held == Held::Other)
     }
 
-    /// Parses every body and says what is wrong with those that cannot be read, or not to the letter.
+    /// Parses every body and says what is wrong with those that cannot be read, or not to the letter. What opening has told
+    /// already is not told again.
     #[must_use]
     pub fn verify_bodies(&self) -> Vec<Damage> {
-        self.scanned.skeleton.iter().filter_map(|(_, node)| self.verify(node.at()).err()).collect()
+        self.each(|reader, at| {
+            reader.body(at)?;
+            let damage = |kind| Damage { at, kind };
+            let bytes = read_line(&reader.file, at).map_err(|error| damage(DamageKind::Io(error.to_string())))?;
+            let text = std::str::from_utf8(&bytes).unwrap_or_default();
+            replace_lone_surrogates(text).map_or(Ok(()), |_| Err(damage(DamageKind::Surrogates)))
+        })
     }
 
-    fn verify(&self, at: At) -> Result<(), Damage> {
-        let damage = |kind| Damage { at, kind };
-        let bytes = read_line(&self.file, at).map_err(|error| damage(DamageKind::Io(error.to_string())))?;
-        self.body(at)?;
-        let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        replace_lone_surrogates(text).map_or(Ok(()), |_| Err(damage(DamageKind::Surrogates)))
+    /// The entries that need bytes which the blob store does not have: settings whose request cannot be rebuilt, pictures.
+    #[must_use]
+    pub fn lost_blobs(&self, blobs: &dyn Blobs) -> Vec<Damage> {
+        self.each(|reader, at| {
+            // One that cannot be read is told by the other look.
+            let needed = reader.body(at).map_or(Vec::new(), |entry| entry.blobs());
+            let missing = needed.iter().find_map(|blob| blobs.get(blob).err());
+            missing.map_or(Ok(()), |missing| Err(Damage { at, kind: DamageKind::Blob(missing) }))
+        })
+    }
+
+    fn each(&self, look: impl Fn(&Self, At) -> Result<(), Damage>) -> Vec<Damage> {
+        self.scanned.skeleton.iter().filter_map(|(_, node)| look(self, node.at()).err()).collect()
     }
 }
 

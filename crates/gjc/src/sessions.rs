@@ -4,7 +4,7 @@ use crate::cli::Sessions;
 use crate::failure::Failure;
 use crate::out;
 use gjc_context::{ContextMessage, select};
-use gjc_entry::{Blobs, Body, Damage, Env, Kind, Leaf, Message, Own, Source};
+use gjc_entry::{Damage, Env, Leaf, Message, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Loaded, Reader, Tail};
 use gjc_store::{SessionInfo, resolve, sweep_all};
@@ -314,21 +314,6 @@ fn verify(env: &Env, paths: &[PathBuf], json: bool) -> Result<ExitCode, Failure>
     Ok(code)
 }
 
-/// Settings whose system prompt or tools are not in the blob store: their requests cannot be rebuilt.
-fn lost_blobs(reader: &Reader<OsFs>, blobs: &BlobStore<OsFs>) -> Vec<DamageJson> {
-    let nodes = reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter);
-    let settings = nodes.filter(|(_, node)| node.kind() == Kind::OwnEnv);
-    settings
-        .filter_map(|(_, node)| {
-            let entry = reader.body(node.at()).ok()?;
-            let Body::Own(Own::Env(env)) = &entry.body else { return None };
-            let missing = [env.system, env.tools].iter().find_map(|blob| blobs.get(blob).err())?;
-            let at = node.at();
-            Some(DamageJson { offset: at.off, length: at.len, what: format!("at byte {}: {missing}", at.off) })
-        })
-        .collect()
-}
-
 fn verify_one(path: &Path, blobs: &BlobStore<OsFs>) -> VerifiedJson {
     let name = path.display().to_string();
     match Reader::open(&OsFs, path) {
@@ -341,20 +326,16 @@ fn verify_one(path: &Path, blobs: &BlobStore<OsFs>) -> VerifiedJson {
             damage: Vec::new(),
         },
         Ok(loaded) => {
-            let bodies = loaded.value.verify_bodies();
+            let reader = &loaded.value;
+            let mut damage = [loaded.damage, reader.verify_bodies(), reader.lost_blobs(blobs)].concat();
+            damage.sort_by_key(|damage| damage.at);
             VerifiedJson {
                 path: name,
-                entries: loaded.value.skeleton().map_or(0, gjc_entry::Skeleton::len),
+                entries: reader.skeleton().map_or(0, gjc_entry::Skeleton::len),
                 unreadable: None,
                 unfinished: loaded.tail != Tail::Clean,
-                writing: loaded.value.writer_at_work(&OsFs),
-                damage: loaded
-                    .damage
-                    .iter()
-                    .chain(&bodies)
-                    .map(DamageJson::from)
-                    .chain(lost_blobs(&loaded.value, blobs))
-                    .collect(),
+                writing: reader.writer_at_work(&OsFs),
+                damage: damage.iter().map(DamageJson::from).collect(),
             }
         }
     }
