@@ -197,7 +197,7 @@ both!(a_file_that_is_no_session_is_left_alone, bench => {
             file.append(content.as_bytes()).unwrap();
         }
         drop(file);
-        assert!(matches!(bench.open(), Err(OpenError::NoHeader { .. } | OpenError::Version { .. })), "{content:?}");
+        assert!(matches!(bench.open(), Err(OpenError::NoHeader { .. } | OpenError::Version { .. } | OpenError::Old { .. })), "{content:?}");
         assert_eq!(bench.bytes(), content.as_bytes());
         bench.fs.unlink(&bench.path()).unwrap();
         bench.forget();
