@@ -14,6 +14,7 @@ mod endings;
 mod escapes;
 mod failing_storage;
 mod help;
+mod history;
 mod hostile;
 mod json;
 #[cfg(feature = "failpoints")]
