@@ -175,10 +175,23 @@ impl History {
             Err(why) => return Err(HistoryError::Io { path: path.into(), why }),
             Ok(_) => {}
         }
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX).map(Some)
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match Self::connect(path, flags) {
+            // Where nothing can be written, a file that has no journal is complete, and nobody changes it.
+            Err(HistoryError::Sql { why, .. }) if cannot_open(&why) && !has_journal(path) => {
+                let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+                let uri = PathBuf::from(format!("file:{name}?immutable=1"));
+                Self::connect_as(path, &uri, flags | OpenFlags::SQLITE_OPEN_URI).map(Some)
+            }
+            other => other.map(Some),
+        }
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
+        Self::connect_as(path, path, flags)
+    }
+
+    fn connect_as(path: &Path, name: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
         let io = |why| HistoryError::Io { path: path.into(), why };
         let meta = fs::metadata(path).map_err(io)?;
         // A pipe or a device would be waited for.
@@ -186,7 +199,7 @@ impl History {
             return Err(HistoryError::Foreign(path.into()));
         }
         let sql = |why| error(path, why);
-        let db = Connection::open_with_flags(path, flags).map_err(sql)?;
+        let db = Connection::open_with_flags(name, flags).map_err(sql)?;
         db.busy_timeout(Self::PATIENCE).map_err(sql)?;
         // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc; it is
         // copied once it has a thousand pages.
@@ -365,6 +378,14 @@ impl History {
     fn error(&self, why: rusqlite::Error) -> HistoryError {
         error(&self.path, why)
     }
+}
+
+fn cannot_open(why: &rusqlite::Error) -> bool {
+    matches!(why.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+fn has_journal(path: &Path) -> bool {
+    fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
 }
 
 /// A row that is open, with what tells whether it still is.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use testkit::anthropic::Turn;
 use testkit::harness::{Home, Output};
-use testkit::stub::{Gate, Reply, Stub};
+use testkit::stub::{Gate, Reply};
 
 fn history(home: &Home) -> PathBuf {
     home.agent_dir().join("history.db")
@@ -294,10 +294,9 @@ fn the_list_has_a_row_for_each_whatever_it_holds() {
     answered(&home, "plain ASCII, 100% '; --");
     killed(&home, "😀 이모지와 \u{202e}뒤집기");
     // What argv cannot hold.
-    let out = on(&home, &stub([text("네")]))
-        .args(["--mode", "rpc"])
-        .stdin(rpc_prompt("1", "널\0널", "steer") + "\n" + &rpc_prompt("2", &"큰 ".repeat(300_000), "follow_up"));
-    out.output();
+    let stub = stub([text("하나"), text("둘")]);
+    let lines = [rpc_prompt("1", "널\0널", "steer"), rpc_prompt("2", &"큰 ".repeat(300_000), "follow_up")];
+    on(&home, &stub).args(["--mode", "rpc"]).stdin(lines.join("\n")).output().ok();
     let listed = look(&home, &["prompts"]).output().ok();
     steady(&home, || insta::assert_snapshot!("list", shown(&listed)));
     assert_eq!(prompts(&home, &["널"])[0]["text"], "널\0널");
@@ -336,13 +335,14 @@ fn a_history_of_another_program_is_used() {
 #[track_caller]
 fn goes_on_without(home: &Home, why: &str) {
     let begun = Instant::now();
-    let mut run = on(home, &stub([text("하나"), text("둘")])).args(["--mode", "rpc"]).spawn();
+    let stub = stub([text("하나"), text("둘")]);
+    let mut run = on(home, &stub).args(["--mode", "rpc"]).spawn();
     run.send(&rpc_prompt("1", "첫째", "steer"));
     run.send(&rpc_prompt("2", "둘째", "follow_up"));
     run.close_stdin();
     let out = run.wait().ok();
     assert!(begun.elapsed().as_secs() < 10, "{out}");
-    assert_eq!(out.out().matches(r#""end":"done""#).count(), 3, "two turns and the end: {out}");
+    assert_eq!(out.out().matches(r#""end":"done""#).count(), 2, "{out}");
     let told: Vec<String> = out.err().lines().filter(|line| line.contains("not kept")).map(Into::into).collect();
     assert!(told.len() == 1 && told[0].contains(why) && told[0].contains("history.db"), "{out}");
 }
@@ -381,7 +381,8 @@ fn a_session_goes_on_without_a_history_that_cannot_be_used() {
 #[test]
 fn a_history_that_is_taken_away_is_made_anew() {
     let home = Home::new();
-    let mut run = on(&home, &stub([text("하나"), text("둘")])).args(["--mode", "rpc"]).spawn();
+    let stub = stub([text("하나"), text("둘")]);
+    let mut run = on(&home, &stub).args(["--mode", "rpc"]).spawn();
     run.send(&rpc_prompt("1", "첫째", "steer"));
     run.wait_for(|line| line.contains("turn_ended"));
     for suffix in ["", "-wal", "-shm"] {
