@@ -36,6 +36,14 @@ pub enum EventBody {
         /// Its label.
         label: LabelInfo,
     },
+    /// Prompts of this folder that nobody answered: their processes ended before a session held them. Comes right after
+    /// `session`, with its number, if there are any. `gjc prompts` has all of them.
+    Unanswered {
+        /// How many there are.
+        count: usize,
+        /// The oldest, oldest first.
+        prompts: Vec<Unanswered>,
+    },
     /// A turn begins.
     TurnStarted,
     /// The model begins to answer.
@@ -141,6 +149,21 @@ pub enum EventBody {
     },
     /// The session is closed: the last event.
     Closed,
+}
+
+/// A prompt that nobody answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unanswered {
+    /// Its number for `gjc prompts show` and `forget`.
+    pub id: i64,
+    /// The beginning of its text, at most 200 characters.
+    pub text: String,
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// The session that it was said to, and that may not exist.
+    pub session: String,
+    /// When, ISO 8601.
+    pub at: String,
 }
 
 /// How a tool ended.

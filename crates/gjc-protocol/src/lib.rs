@@ -10,7 +10,7 @@ mod event;
 mod snapshot;
 
 pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply};
-pub use event::{Event, EventBody, Health, LabelInfo, Merge, ToolEnd, TurnEnd};
+pub use event::{Event, EventBody, Health, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
 pub use snapshot::{Partial, Queued, Snapshot, StepName};
 
 /// The JSON schemas of everything that goes over the wire, by file name.

@@ -3,12 +3,17 @@
 //! The listing is a plain sweep: each file is read by the log's own reader, so that a list, a look and a resume never
 //! disagree about what is in it. A bucket's name is only a hint: **the header's `cwd` decides scope**.
 //!
+//! Beside them lies the prompt history ([`History`]): what people have said, so that nothing of it is lost before a session
+//! holds it.
+//!
 //! What never happens here: a session file is written, moved or deleted.
 
 mod bucket;
+mod history;
 mod resolve;
 mod sweep;
 
 pub use bucket::{bucket_name, file_name};
+pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};

@@ -10,6 +10,7 @@ Examples:
   git diff | gjc -p \"Review this change\"         with text on standard input
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
   gjc sessions list                              what there is
+  gjc prompts                                    what you said here, what nobody answered first
 
 Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
 
@@ -50,7 +51,7 @@ pub(crate) struct SessionArgs {
     /// Go on with a session: the beginning of its id, or its file.
     #[arg(short, long, value_name = "ID|PATH")]
     pub(crate) resume: Option<String>,
-    /// Keep the session in memory; nothing is stored.
+    /// Keep the session in memory; nothing is stored, nor are the prompts kept.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
     /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script. By default the session's own
@@ -98,6 +99,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Context,
     },
+    /// What you have said in this folder; what nobody answered first.
+    Prompts(Prompts),
     /// An offline tour on a scripted model: a real session, real tool calls, and what happened where.
     Demo {
         /// Where the tour puts its files; a new folder by default.
@@ -111,6 +114,46 @@ pub(crate) enum Command {
     #[cfg(feature = "failpoints")]
     #[command(name = "__failpoints", hide = true)]
     Failpoints,
+}
+
+/// What to list, or what to do with one.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Prompts {
+    /// Only those that hold these words, in any case.
+    pub(crate) query: Vec<String>,
+    /// At most so many.
+    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    pub(crate) number: usize,
+    /// Those of all folders.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<PromptsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PromptsCommand {
+    /// One prompt as it was typed: gjc -p "$(gjc prompts show 7)" sends it again.
+    Show {
+        /// Its number in the list.
+        id: i64,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Offer prompts without an answer no more; they stay in the history.
+    Forget {
+        /// Their numbers in the list.
+        #[arg(required_unless_present = "all")]
+        ids: Vec<i64>,
+        /// All of this folder.
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,7 @@
 
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
+use crate::history::Keeper;
 use crate::out;
 use crate::prompt::PromptFiles;
 use gjc_agent::{Config, Session, SessionHandle};
@@ -32,13 +33,19 @@ struct Composed {
     notices: Vec<String>,
 }
 
-/// Starts the session that the arguments ask for, and says what a person should know of it.
-pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>), Failure> {
+/// Starts the session that the arguments ask for, and says what a person should know of it. Its prompts go to the keeper
+/// before they go to the session.
+pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let Composed { session, config, resumed, notices } = compose(env, args).await?;
     for notice in notices {
         out::talk(&format!("gjc: {notice}"));
     }
-    Ok(gjc_agent::start(session, config, resumed))
+    let keeper = match session.log().file_path() {
+        Some(file) => Keeper::new(env, &session.id().to_string(), file, &config.cwd, resumed),
+        None => Keeper::none(),
+    };
+    let (handle, actor) = gjc_agent::start(session, config, resumed);
+    Ok((handle, actor, keeper))
 }
 
 /// From arguments.

@@ -56,6 +56,12 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<gjc_store::HistoryError> for Failure {
+    fn from(error: gjc_store::HistoryError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {

@@ -1,7 +1,8 @@
 //! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
-//! (`-p`, `--mode json`) and [`rpc`]; [`sessions`] and [`context`] only look at files; [`demo`] is the tour.
+//! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
+//! at files; [`demo`] is the tour.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
@@ -9,9 +10,11 @@ mod compose;
 mod context;
 mod demo;
 mod failure;
+mod history;
 mod out;
 mod print;
 mod prompt;
+mod prompts;
 mod rpc;
 #[cfg(test)]
 mod schemas;
@@ -62,6 +65,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Sessions { command }) => sessions::run(&env, command),
         Some(Command::Context { command }) => context::run(&env, command),
+        Some(Command::Prompts(args)) => prompts::run(&env, args),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
         #[cfg(feature = "failpoints")]
         Some(Command::Failpoints) => {

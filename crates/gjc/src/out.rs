@@ -9,6 +9,13 @@ pub(crate) fn line(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
 }
 
+/// Writes the event about unanswered prompts, which has the number of the event before it.
+pub(crate) fn unanswered(seq: u64, body: Option<&gjc_protocol::EventBody>) {
+    if let Some(body) = body.cloned() {
+        line(&serde_json::to_string(&gjc_protocol::Event { seq, body }).unwrap_or_default());
+    }
+}
+
 /// Writes bytes as they are.
 pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();

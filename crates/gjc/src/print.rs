@@ -14,7 +14,8 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let parts = prompt::from_person(args)?;
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
-        let (handle, actor) = compose::begin(env, args).await?;
+        let (handle, actor, keeper) = compose::begin(env, args).await?;
+        let unanswered = keeper.offer(&parts).await;
         let mut events = handle.subscribe();
         let interrupt = tokio::spawn({
             let handle = handle.clone();
@@ -26,6 +27,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 std::process::exit(130)
             }
         });
+        keeper.record(&parts).await;
         if let Outcome::Refused(refusal) = handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
             return Err(refusal.into());
         }
@@ -38,7 +40,9 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
             if args.mode == Mode::Json {
                 out::line(&serde_json::to_string(&event).unwrap_or_default());
             }
+            keeper.see(&event.body);
             match event.body {
+                EventBody::Session { .. } if args.mode == Mode::Json => out::unanswered(event.seq, unanswered.as_ref()),
                 EventBody::Resync if args.mode == Mode::Json => resync(&handle, event.seq).await,
                 // The answer is out before the session is closed: closing may take a moment, reading it need not wait.
                 EventBody::TurnEnded { .. } if args.mode == Mode::Text => printed.answer(),
@@ -47,6 +51,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         }
         interrupt.abort();
         let _ = actor.await;
+        keeper.finish().await;
         Ok(printed.end(finish.await.ok()))
     });
     // A read that never comes back (a device, a dead network folder) has a thread that nobody waits for.

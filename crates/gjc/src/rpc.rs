@@ -5,6 +5,7 @@
 
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
+use crate::history::Keeper;
 use crate::{compose, out, print, world};
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
@@ -33,12 +34,13 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     }
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
-        let (handle, actor) = compose::begin(env, args).await?;
+        let (handle, actor, keeper) = compose::begin(env, args).await?;
+        let unanswered = keeper.offer(&[]).await;
         let mut events = handle.subscribe();
         let (ask, mut asked) = mpsc::unbounded_channel::<Asked>();
         let mut lines = stdin_lines();
         let commands = tokio::spawn({
-            let handle = handle.clone();
+            let (handle, keeper) = (handle.clone(), keeper.clone());
             async move {
                 while let Some(line) = lines.recv().await {
                     let (reply, outcome) = oneshot::channel();
@@ -47,12 +49,16 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                     match serde_json::from_str::<Cmd>(&line) {
                         Ok(Cmd { id, command }) => {
                             let late = matches!(command, Command::Close | Command::Finish);
-                            let _ = ask.send(Asked { id: Some(id), outcome, late });
+                            let back = matches!(command, Command::Unqueue).then(|| keeper.clone());
+                            let _ = ask.send(Asked { id: Some(id), outcome, late, back });
+                            if let Command::Prompt { parts, .. } = &command {
+                                keeper.record(parts).await;
+                            }
                             handle.post(command, reply).await;
                         }
                         Err(error) => {
                             let _ = reply.send(Outcome::Refused(unreadable(&error)));
-                            let _ = ask.send(Asked { id: id_of(&line), outcome, late: false });
+                            let _ = ask.send(Asked { id: id_of(&line), outcome, late: false, back: None });
                         }
                     }
                 }
@@ -80,9 +86,16 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 biased;
                 Some(asked) = asked.recv() => open.push(asked),
                 Some(reply) = open.next() => out::line(&reply),
-                Some(event) = events.next() => match event.body {
-                    EventBody::Closed => closed = Some(event),
-                    _ => out::line(&serde_json::to_string(&event).unwrap_or_default()),
+                Some(event) = events.next() => {
+                    keeper.see(&event.body);
+                    if event.body == EventBody::Closed {
+                        closed = Some(event);
+                        continue;
+                    }
+                    out::line(&serde_json::to_string(&event).unwrap_or_default());
+                    if matches!(event.body, EventBody::Session { .. }) {
+                        out::unanswered(event.seq, unanswered.as_ref());
+                    }
                 },
             }
         }
@@ -101,6 +114,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
         commands.abort();
         out::line(&serde_json::to_string(&closed).unwrap_or_default());
         let _ = actor.await;
+        keeper.finish().await;
         Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
     });
     // The thread that reads standard input may still be waiting for a line.
@@ -114,6 +128,8 @@ struct Asked {
     outcome: oneshot::Receiver<Outcome>,
     /// It is answered when the session ends; those behind it do not wait for that.
     late: bool,
+    /// Who has to know when it takes a prompt back.
+    back: Option<Keeper>,
 }
 
 /// Replies that are waited for: in the order of their commands, but for the late ones.
@@ -145,6 +161,9 @@ impl Asked {
     /// The line of the reply, once it is there.
     async fn reply(self) -> String {
         let outcome = self.outcome.await.unwrap_or_else(|_| gjc_agent::closed());
+        if let (Some(keeper), Outcome::Done { value }) = (&self.back, &outcome) {
+            keeper.taken_back(value["text"].as_str().unwrap_or_default());
+        }
         serde_json::to_string(&Reply { id: self.id, outcome }).unwrap_or_default()
     }
 }

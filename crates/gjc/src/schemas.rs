@@ -1,6 +1,7 @@
 //! `docs/schemas` holds the schema of every `--json` output: `GJC_UPDATE=1 cargo test -p gjc schemas`.
 
 use crate::context::ContextJson;
+use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ListJson, ShowJson, VerifyJson};
 use schemars::schema_for;
 use std::path::Path;
@@ -14,6 +15,8 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
         ("sessions-show.json", schema_for!(ShowJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
         ("context-show.json", schema_for!(ContextJson)),
+        ("prompts.json", schema_for!(PromptsJson)),
+        ("prompts-show.json", schema_for!(PromptJson)),
     ] {
         let path = dir.join(name);
         let now = format!("{}\n", serde_json::to_string_pretty(&schema).expect("a schema is JSON"));

@@ -1,6 +1,8 @@
 //! Which sessions there are, and which one a word means.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+mod history;
+
 use gjc_log::fs::OsFs;
 use gjc_store::{NotResolved, resolve, sweep_all};
 use std::fs;

@@ -134,4 +134,28 @@ fn a_read_only_file_system_is_told() {
     let out = ask(&home, &stub, "x").env("GJC_CODING_AGENT_DIR", &small.0).output();
     assert_eq!((out.code(), out.out().as_str()), (Some(1), "답은 있습니다\n"), "{out}");
     assert!(out.err().contains("Read-only file system"), "{out}");
+    assert_eq!(out.err().matches("what you say is not kept").count(), 1, "{out}");
+}
+
+#[test]
+fn the_prompts_on_a_read_only_file_system_can_be_seen() {
+    let home = Home::new();
+    for clean in [false, true] {
+        let Some(small) = Small::mount(home.path().join("small"), "4m") else { return };
+        let run = |prompt: &str| ask(&home, &stub([text("네")]), prompt).env("GJC_CODING_AGENT_DIR", &small.0).output();
+        run("봉인된 물음").ok();
+        let db = small.0.join("history.db");
+        if clean {
+            // As other programs leave it.
+            rusqlite::Connection::open(&db).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+            assert!(!small.0.join("history.db-wal").exists());
+        }
+        let remounted = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(&small.0).status().unwrap();
+        assert!(remounted.success());
+        let out = look(&home, &["prompts"]).env("GJC_CODING_AGENT_DIR", &small.0).output().ok();
+        assert!(out.out().contains("봉인된 물음"), "{clean}: {out}");
+        for file in walk(&small.0).iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
+            home.forget(file);
+        }
+    }
 }

@@ -15,6 +15,9 @@ fn every_command_has_help() {
         &["context"],
         &["context", "show"],
         &["context", "request"],
+        &["prompts"],
+        &["prompts", "show"],
+        &["prompts", "forget"],
         &["demo"],
     ] {
         let out = look(&home, command).arg("--help").output().ok();

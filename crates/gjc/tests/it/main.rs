@@ -15,6 +15,7 @@ mod escapes;
 mod failing_storage;
 mod fixtures;
 mod help;
+mod history;
 mod hostile;
 mod json;
 #[cfg(feature = "failpoints")]

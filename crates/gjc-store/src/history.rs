@@ -1,0 +1,643 @@
+//! What people have said to sessions: `history.db` in the agent folder, one SQLite file.
+//!
+//! A session's file begins with the first answer. Until then a prompt is in memory, and here. So it is written here, durably,
+//! before the model is asked, and it counts as *unanswered* until its session holds it.
+//!
+//! Two tables. `history` (with its full-text index) is the one that other programs of the family keep in a file of this
+//! name; it gets each prompt so that they can read it, and a file of theirs is used as it is. `gjc_prompts` is ours: the
+//! text once more, because those programs merge and renumber their rows, and what became of it. The session's file has the
+//! last word: a row that is open although its session holds the prompt (a kill between the two writes) is closed by whoever
+//! looks next.
+//!
+//! What never happens here: a row is deleted; a text comes in that nobody gave as a prompt; a caller waits for another
+//! program longer than [`History::PATIENCE`].
+
+use gjc_entry::{Body, Kind, Message, Skeleton, Source, Timestamp};
+use gjc_log::Reader;
+use gjc_log::fs::OsFs;
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use unicode_normalization::UnicodeNormalization;
+
+/// Why a prompt cannot be kept, or the kept ones cannot be seen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// Another program holds its lock.
+    #[error("the prompt history {} is held by another program", .0.display())]
+    Busy(PathBuf),
+    /// It is something else.
+    #[error("{} is no database of prompts; it was left as it is", .0.display())]
+    Foreign(PathBuf),
+    /// The disk, or what holds the file, did not answer.
+    #[error("the prompt history {} did not answer in time", .0.display())]
+    Late(PathBuf),
+    /// The file system refused.
+    #[error("the prompt history {} cannot be used: {why}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// The database refused.
+    #[error("the prompt history {} cannot be used: {why}", .path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: rusqlite::Error,
+    },
+}
+
+/// A prompt, about to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// What was typed, as it was typed.
+    pub text: String,
+    /// How many pieces of the prompt are not in `text` (what was piped in beside it).
+    pub more: usize,
+    /// The folder of the session.
+    pub cwd: String,
+    /// Its id.
+    pub session: String,
+    /// Its file, which may not be there yet.
+    pub file: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What became of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fate {
+    /// Nothing yet, as far as is known.
+    Open,
+    /// Its session holds it.
+    Stored,
+    /// The same text was sent once more.
+    SentAgain,
+    /// The person took it back before it was said.
+    TakenBack,
+    /// The person needs it no longer.
+    Dismissed,
+}
+
+impl Fate {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Open, "open"),
+        (Self::Stored, "stored"),
+        (Self::SentAgain, "sent_again"),
+        (Self::TakenBack, "taken_back"),
+        (Self::Dismissed, "dismissed"),
+    ];
+
+    /// Its word, as the file and `--json` have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.into_iter().find(|(fate, _)| *fate == self).map_or("open", |(_, word)| word)
+    }
+
+    /// A word that a later version wrote is nothing that this one would offer again.
+    fn from_word(word: &str) -> Self {
+        Self::ALL.into_iter().find(|(_, other)| *other == word).map_or(Self::Stored, |(fate, _)| fate)
+    }
+}
+
+/// A prompt that is in the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its number; `None` where another program wrote it.
+    pub id: Option<i64>,
+    /// What was typed.
+    pub text: String,
+    /// How many pieces of the prompt are not in `text`.
+    pub more: usize,
+    /// The folder of its session; empty where that is not known.
+    pub cwd: String,
+    /// The id of its session, where that is known.
+    pub session: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// What became of it.
+    pub fate: Fate,
+    /// Whether nobody will answer it any more: it is open, its process has ended, and its session does not hold it.
+    pub unanswered: bool,
+}
+
+/// An open `history.db`.
+#[derive(Debug)]
+pub struct History {
+    db: Connection,
+    path: PathBuf,
+    /// Device and inode, to notice when the name means another file.
+    file: (u64, u64),
+    /// This process, as rows name it.
+    process: String,
+    /// Both tables are known to be there.
+    ready: bool,
+}
+
+impl History {
+    /// How long a call waits for another program's lock.
+    pub const PATIENCE: Duration = Duration::from_millis(250);
+
+    /// Opens the history at `path`; a new one, for the owner's eyes only, where there is none.
+    ///
+    /// # Errors
+    /// [`HistoryError`]. What is there and is no history is not touched.
+    pub fn open(path: &Path) -> Result<Self, HistoryError> {
+        let made = make(path).map_err(|why| HistoryError::Io { path: path.into(), why })?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let history = Self::connect(path, flags)?;
+        // Its shared memory does not reach other hosts. A file that is there already stays in the mode that it is in.
+        if made && !is_remote(path) {
+            let set = history.db.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()));
+            set.map_err(|why| history.error(why))?;
+        }
+        Ok(history)
+    }
+
+    /// Opens the history at `path` for looking; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn look(path: &Path) -> Result<Option<Self>, HistoryError> {
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(HistoryError::Io { path: path.into(), why }),
+            Ok(_) => {}
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match Self::connect(path, flags) {
+            // Where nothing can be written, a file that has no journal is complete, and nobody changes it.
+            Err(HistoryError::Sql { why, .. }) if cannot_open(&why) && !has_journal(path) => {
+                let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+                let uri = PathBuf::from(format!("file:{name}?immutable=1"));
+                Self::connect_as(path, &uri, flags | OpenFlags::SQLITE_OPEN_URI).map(Some)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
+        Self::connect_as(path, path, flags)
+    }
+
+    fn connect_as(path: &Path, name: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
+        let io = |why| HistoryError::Io { path: path.into(), why };
+        let meta = fs::metadata(path).map_err(io)?;
+        // A pipe or a device would be waited for.
+        if !meta.is_file() {
+            return Err(HistoryError::Foreign(path.into()));
+        }
+        let sql = |why| error(path, why);
+        let db = Connection::open_with_flags(name, flags).map_err(sql)?;
+        db.busy_timeout(Self::PATIENCE).map_err(sql)?;
+        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc; it is
+        // copied once it has a thousand pages.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
+        // Reads the file for the first time.
+        db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(sql)?;
+        Ok(Self { db, path: path.into(), file: (meta.dev(), meta.ino()), process: this_process(), ready: false })
+    }
+
+    /// Whether the name still means the file that is open.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.file)
+    }
+
+    /// Keeps a prompt; when this returns, it survives a power cut. Unanswered prompts of the same text and folder count as
+    /// sent again. Its number is for [`History::settle`].
+    ///
+    /// # Errors
+    /// [`HistoryError`]; then nothing has changed.
+    pub fn record(&mut self, said: &Said) -> Result<i64, HistoryError> {
+        let id = self.try_record(said);
+        id.map_err(|why| self.error(why))
+    }
+
+    fn try_record(&mut self, said: &Said) -> rusqlite::Result<i64> {
+        self.db.execute_batch("PRAGMA synchronous=FULL")?;
+        let ready = self.ready;
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if !ready {
+            make_tables(&tx)?;
+        }
+        for id in sent_again(&tx, said)? {
+            set_fate(&tx, id, Fate::SentAgain)?;
+        }
+        let more = i64::try_from(said.more).unwrap_or(i64::MAX);
+        tx.execute(
+            "INSERT INTO gjc_prompts (prompt, more, cwd, session, file, created_at, process, fate)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open')",
+            params![said.text, more, said.cwd, said.session, said.file, said.at.as_millis(), self.process],
+        )?;
+        let id = tx.last_insert_rowid();
+        share(&tx, said)?;
+        tx.commit()?;
+        self.ready = true;
+        Ok(id)
+    }
+
+    /// Says what became of prompts. Not synced: what a power cut takes away of it is found out again from the sessions.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn settle(&mut self, ids: &[i64], fate: Fate) -> Result<(), HistoryError> {
+        let settled = self.try_settle(ids, fate);
+        settled.map_err(|why| self.error(why))
+    }
+
+    fn try_settle(&mut self, ids: &[i64], fate: Fate) -> rusqlite::Result<()> {
+        self.db.execute_batch("PRAGMA synchronous=NORMAL")?;
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for id in ids {
+            set_fate(&tx, *id, fate)?;
+        }
+        tx.commit()
+    }
+
+    /// The prompts of a folder (`None`: of all) that nobody will answer any more, oldest first. Those that their session
+    /// holds after all are settled in passing, where the file may be written.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn unanswered(&mut self, cwd: Option<&str>) -> Result<Vec<Prompt>, HistoryError> {
+        let open = self.open_rows(cwd).map_err(|why| self.error(why))?;
+        let (mut unanswered, mut held) = (Vec::new(), Vec::new());
+        for row in open.into_iter().filter(|row| !is_alive(&row.process)) {
+            if holds(&row) { held.extend(row.prompt.id) } else { unanswered.push(row.prompt) }
+        }
+        if !held.is_empty() {
+            // Whoever only looks, or meets a lock, leaves it to the next.
+            let _ = self.settle(&held, Fate::Stored);
+        }
+        Ok(unanswered.into_iter().map(|prompt| Prompt { unanswered: true, ..prompt }).collect())
+    }
+
+    fn open_rows(&self, cwd: Option<&str>) -> rusqlite::Result<Vec<Open>> {
+        if !has_table(&self.db, "gjc_prompts")? {
+            return Ok(Vec::new());
+        }
+        let mut rows = self.db.prepare(&format!(
+            "SELECT {COLUMNS}, file, process FROM gjc_prompts
+             WHERE fate = 'open' AND (?1 IS NULL OR cwd = ?1) ORDER BY created_at, id"
+        ))?;
+        let open =
+            |row: &Row<'_>| Ok(Open { prompt: ours(row)?, file: PathBuf::from(text(row, 7)?), process: text(row, 8)? });
+        rows.query_map([cwd], open)?.collect()
+    }
+
+    /// The newest prompts of a folder (`None`: of all) that hold `query`, each text once, at most `limit`. 한글 is found
+    /// however it was composed, and case does not count.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn recent(&self, cwd: Option<&str>, query: &str, limit: usize) -> Result<Vec<Prompt>, HistoryError> {
+        self.try_recent(cwd, query, limit).map_err(|why| self.error(why))
+    }
+
+    fn try_recent(&self, cwd: Option<&str>, query: &str, limit: usize) -> rusqlite::Result<Vec<Prompt>> {
+        // Keys are sorted first, so that not all texts are in memory at once.
+        let mut keys = self.keys("gjc_prompts", cwd)?;
+        // Theirs is in seconds. What looks otherwise than expected has nothing to show.
+        keys.extend(
+            self.keys("history", cwd)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|key| (key.0.saturating_mul(1000), key.1, key.2)),
+        );
+        keys.sort_unstable_by(|a, b| b.cmp(a));
+        let wanted = folded(query);
+        let (mut found, mut seen): (Vec<Prompt>, HashSet<(String, String)>) = Default::default();
+        for (at, ours, id) in keys {
+            if found.len() == limit {
+                break;
+            }
+            let prompt = if ours { self.by_id(id)? } else { self.theirs(id, at)? };
+            let Some(prompt) = prompt.filter(|prompt| folded(&prompt.text).contains(&wanted)) else { continue };
+            if seen.insert((prompt.text.clone(), prompt.cwd.clone())) {
+                found.push(prompt);
+            }
+        }
+        Ok(found)
+    }
+
+    /// (time, whether it is ours, id) of each row of a table.
+    fn keys(&self, table: &str, cwd: Option<&str>) -> rusqlite::Result<Vec<(i64, bool, i64)>> {
+        if !has_table(&self.db, table)? {
+            return Ok(Vec::new());
+        }
+        let ours = table == "gjc_prompts";
+        let mut rows = self.db.prepare(&format!("SELECT id, created_at FROM {table} WHERE ?1 IS NULL OR cwd = ?1"))?;
+        rows.query_map([cwd], |row| Ok((int(row, 1)?, ours, int(row, 0)?)))?.collect()
+    }
+
+    /// The prompt of a number.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn get(&self, id: i64) -> Result<Option<Prompt>, HistoryError> {
+        self.by_id(id).map_err(|why| self.error(why))
+    }
+
+    fn by_id(&self, id: i64) -> rusqlite::Result<Option<Prompt>> {
+        if !has_table(&self.db, "gjc_prompts")? {
+            return Ok(None);
+        }
+        let mut row = self.db.prepare(&format!("SELECT {COLUMNS} FROM gjc_prompts WHERE id = ?1"))?;
+        row.query_row([id], ours).optional()
+    }
+
+    fn theirs(&self, id: i64, at: i64) -> rusqlite::Result<Option<Prompt>> {
+        let mut row = self.db.prepare("SELECT prompt, cwd FROM history WHERE id = ?1")?;
+        let prompt = |row: &Row<'_>| {
+            Ok(Prompt {
+                id: None,
+                text: text(row, 0)?,
+                more: 0,
+                cwd: text(row, 1)?,
+                session: None,
+                at: Timestamp::from_millis(at),
+                fate: Fate::Stored,
+                unanswered: false,
+            })
+        };
+        row.query_row([id], prompt).optional()
+    }
+
+    fn error(&self, why: rusqlite::Error) -> HistoryError {
+        error(&self.path, why)
+    }
+}
+
+fn cannot_open(why: &rusqlite::Error) -> bool {
+    matches!(why.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+fn has_journal(path: &Path) -> bool {
+    fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
+}
+
+/// A row that is open, with what tells whether it still is.
+struct Open {
+    prompt: Prompt,
+    file: PathBuf,
+    process: String,
+}
+
+/// Of `gjc_prompts`, for [`ours`].
+const COLUMNS: &str = "id, prompt, more, cwd, session, created_at, fate";
+
+fn ours(row: &Row<'_>) -> rusqlite::Result<Prompt> {
+    Ok(Prompt {
+        id: Some(int(row, 0)?),
+        text: text(row, 1)?,
+        more: usize::try_from(int(row, 2)?).unwrap_or(0),
+        cwd: text(row, 3)?,
+        session: Some(text(row, 4)?),
+        at: Timestamp::from_millis(int(row, 5)?),
+        fate: Fate::from_word(&text(row, 6)?),
+        unanswered: false,
+    })
+}
+
+/// A column as text, whatever another program has put there.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    })
+}
+
+/// A column as a number; 0 where it is none.
+fn int(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => number,
+        ValueRef::Real(number) => number as i64,
+        _ => 0,
+    })
+}
+
+/// Text as it is compared in a search.
+fn folded(text: &str) -> String {
+    text.nfc().flat_map(char::to_lowercase).collect()
+}
+
+fn set_fate(tx: &Transaction<'_>, id: i64, fate: Fate) -> rusqlite::Result<()> {
+    // What a person has said of a prompt is not taken back by what a program finds out later.
+    tx.execute("UPDATE gjc_prompts SET fate = ?2 WHERE id = ?1 AND fate = 'open'", params![id, fate.as_str()]).map(drop)
+}
+
+fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let mut found = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;
+    found.exists([name])
+}
+
+fn make_tables(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute_batch(
+        "CREATE TABLE IF NOT EXISTS gjc_prompts (
+             id INTEGER PRIMARY KEY AUTOINCREMENT,
+             prompt TEXT NOT NULL,
+             more INTEGER NOT NULL,
+             cwd TEXT NOT NULL,
+             session TEXT NOT NULL,
+             file TEXT NOT NULL,
+             created_at INTEGER NOT NULL,
+             process TEXT NOT NULL,
+             fate TEXT NOT NULL
+         );
+         CREATE INDEX IF NOT EXISTS gjc_prompts_open ON gjc_prompts(cwd) WHERE fate = 'open';",
+    )?;
+    // Theirs is made where it is missing, and left as it is where not.
+    theirs(tx, || {
+        if has_table(tx, "history")? {
+            return Ok(());
+        }
+        tx.execute_batch(
+            "CREATE TABLE history (
+                 id INTEGER PRIMARY KEY AUTOINCREMENT,
+                 prompt TEXT NOT NULL,
+                 created_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s','now') AS INTEGER)),
+                 cwd TEXT
+             );
+             CREATE INDEX IF NOT EXISTS idx_history_created_at ON history(created_at DESC);
+             CREATE VIRTUAL TABLE IF NOT EXISTS history_fts USING fts5(prompt, content='history', content_rowid='id');
+             CREATE TRIGGER IF NOT EXISTS history_ai AFTER INSERT ON history BEGIN
+                 INSERT INTO history_fts(rowid, prompt) VALUES (new.id, new.prompt);
+             END;",
+        )
+    })
+}
+
+/// The open prompts of ended processes that a new one repeats.
+fn sent_again(tx: &Transaction<'_>, said: &Said) -> rusqlite::Result<Vec<i64>> {
+    let mut open = tx.prepare("SELECT id, prompt, process FROM gjc_prompts WHERE fate = 'open' AND cwd = ?1")?;
+    let mut rows = open.query([&said.cwd])?;
+    let mut again = Vec::new();
+    while let Some(row) = rows.next()? {
+        // A shell takes the last line feeds away when it puts a text in for a command.
+        if text(row, 1)?.trim() == said.text.trim() && !is_alive(&text(row, 2)?) {
+            again.push(int(row, 0)?);
+        }
+    }
+    Ok(again)
+}
+
+/// Gives a prompt to the other programs.
+fn share(tx: &Transaction<'_>, said: &Said) -> rusqlite::Result<()> {
+    let seconds = said.at.as_millis().div_euclid(1000);
+    theirs(tx, || {
+        let last = "SELECT prompt FROM history ORDER BY id DESC LIMIT 1";
+        if tx.query_row(last, [], |row| text(row, 0)).optional()?.is_some_and(|last| last == said.text) {
+            return Ok(());
+        }
+        let insert = "INSERT INTO history (prompt, created_at, cwd) VALUES (?1, ?2, ?3)";
+        match tx.execute(insert, params![said.text, seconds, said.cwd]) {
+            // Some versions have each text once, with the time of its last use.
+            Err(why) if why.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                let update = "UPDATE history SET created_at = ?2, cwd = ?3 WHERE prompt = ?1";
+                tx.execute(update, params![said.text, seconds, said.cwd]).map(drop)
+            }
+            other => other.map(drop),
+        }
+    })
+}
+
+/// Does something with the other programs' table, wholly or not at all. It is theirs: where it is not what is expected,
+/// ours has the prompt all the same. A disk that fails is no matter of theirs.
+fn theirs(tx: &Transaction<'_>, work: impl FnOnce() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    tx.execute_batch("SAVEPOINT theirs")?;
+    if let Err(why) = work() {
+        if matches!(why.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
+            return Err(why);
+        }
+        tx.execute_batch("ROLLBACK TO theirs")?;
+    }
+    tx.execute_batch("RELEASE theirs")
+}
+
+/// Whether a row's session holds its prompt: a person's message with its words, not older than it.
+fn holds(open: &Open) -> bool {
+    let Ok(loaded) = Reader::open(&OsFs, &open.file) else { return false };
+    let reader = &loaded.value;
+    let nodes = reader.skeleton().into_iter().flat_map(Skeleton::iter);
+    nodes.filter(|(_, node)| node.kind() == Kind::Message).any(|(_, node)| {
+        let Ok(entry) = reader.body(node.at()) else { return false };
+        let Body::Message(Message::User(user)) = &entry.body else { return false };
+        let (whole, kept) = (user.content.text(), open.prompt.text.trim());
+        entry.at >= open.prompt.at && if open.prompt.more == 0 { whole.trim() == kept } else { whole.contains(kept) }
+    })
+}
+
+fn error(path: &Path, why: rusqlite::Error) -> HistoryError {
+    match why.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => HistoryError::Busy(path.into()),
+        Some(ErrorCode::NotADatabase) => HistoryError::Foreign(path.into()),
+        _ => HistoryError::Sql { path: path.into(), why },
+    }
+}
+
+/// Makes the file and its folders where they are missing, durably; whether it was missing (or empty, which is the same to
+/// SQLite). One that others may read is closed to them.
+fn make(path: &Path) -> io::Result<bool> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    make_dir(dir)?;
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => {
+            fs::File::open(dir)?.sync_all()?;
+            return Ok(true);
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let meta = fs::metadata(path)?;
+    if meta.is_file() && meta.mode() & 0o077 != 0 {
+        // Not ours to change, perhaps; it is used all the same.
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    }
+    Ok(meta.is_file() && meta.len() == 0)
+}
+
+fn make_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    make_dir(parent)?;
+    match fs::DirBuilder::new().mode(0o700).create(dir) {
+        // Another gjc was first.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => fs::File::open(parent)?.sync_all(),
+    }
+}
+
+/// Whether a file lies on another machine, or may: the write-ahead journal's index is shared memory.
+#[cfg(target_os = "linux")]
+fn is_remote(path: &Path) -> bool {
+    // NFS, SMB, CIFS, SMB2, AFS, Coda, Ceph, 9P, FUSE (sshfs), Lustre; numbers of linux/magic.h and of their sources.
+    const REMOTE: [u32; 10] = [
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x5346_414F,
+        0x7375_7245,
+        0x00C3_6400,
+        0x0102_1997,
+        0x6573_5546,
+        0x0BD0_0BD0,
+    ];
+    rustix::fs::statfs(path).is_ok_and(|fs| REMOTE.contains(&(fs.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_: &Path) -> bool {
+    false
+}
+
+/// This process, so that another one can tell whether it still runs: boot, number, time of its start.
+fn this_process() -> String {
+    let pid = std::process::id();
+    format!("{}/{pid}/{}", boot(), started(pid).unwrap_or_default())
+}
+
+/// Whether a process still runs. One of another boot, or of another machine, counts as ended: at worst a prompt is offered
+/// that is being answered elsewhere.
+fn is_alive(process: &str) -> bool {
+    let mut parts = process.split('/');
+    let (Some(then), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else { return false };
+    let Ok(pid) = pid.parse::<u32>() else { return false };
+    if start.is_empty() {
+        // No /proc on that system: a number that is in use must do.
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        return pid.is_some_and(|pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH)));
+    }
+    then == boot() && started(pid).is_some_and(|now| now == start)
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
+}
+
+/// When a process was started, in clock ticks since boot; `None` when it is not there, or only its body is.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then(|| fields.nth(18).map(Into::into))?
+}
