@@ -196,6 +196,7 @@ pub struct Skeleton {
     by_short: HashMap<u32, Ordinal, BuildFib>,
     by_foreign: HashMap<Box<str>, Ordinal>,
     running: Option<Label>,
+    generation: u64,
 }
 
 /// What [`Skeleton::push`] noticed.
@@ -331,6 +332,38 @@ impl Skeleton {
         }
         path.reverse();
         PathNodes(path)
+    }
+
+    /// A number that changes whenever entries were dropped or moved: who has counted them begins again.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Takes another tree over in place of this one, as after another program has changed the file.
+    pub fn replace(&mut self, by: Self) {
+        *self = Self { generation: self.generation + 1, ..by };
+    }
+
+    /// Drops all entries from a place on, as if they had never been added.
+    pub fn cut(&mut self, nodes: usize) {
+        if nodes >= self.nodes.len() {
+            return;
+        }
+        for node in self.nodes.drain(nodes..) {
+            match node.flags & FOREIGN_ID {
+                0 => drop(self.by_short.remove(&node.id)),
+                _ => {
+                    // Foreign ids are kept in file order: that of the first node dropped is where they end.
+                    if let Some(text) = self.foreign.get(node.id as usize) {
+                        self.by_foreign.remove(text);
+                    }
+                }
+            }
+        }
+        self.foreign.truncate(self.by_foreign.len());
+        self.running = self.nodes.last().map(Node::label);
+        self.generation += 1;
     }
 }
 
@@ -514,6 +547,30 @@ mod tests {
         assert_eq!(ids, ["00000001", "00000003", "00000005"]);
         assert_eq!(tree.path(Leaf::At(Ordinal(3))).0.len(), 1);
         assert!(tree.path(Leaf::Root).0.is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_was_never_there() {
+        let secret = Label { level: Level::Confidential, trusted: false };
+        let foreign = |text: &str, parent| NewNode { id: EntryId::new(text), ..node(7, parent, None) };
+        let mut tree = Skeleton::default();
+        tree.push(node(1, None, None));
+        tree.push(foreign("하나", Some(1)));
+        tree.push(foreign("둘", Some(1)));
+        tree.push(node(2, Some(1), Some(secret)));
+        let before = tree.generation();
+        tree.cut(4);
+        assert_eq!((tree.len(), tree.generation()), (4, before), "nothing is dropped");
+        tree.cut(2);
+        assert_ne!(tree.generation(), before);
+        assert_eq!((tree.len(), tree.label(), tree.leaf()), (2, Label::PUBLIC_TRUSTED, Some(Ordinal(1))));
+        assert!(!tree.has_short(2) && tree.find(&EntryId::new("둘")).is_none());
+        assert_eq!(tree.push(foreign("셋", Some(1))), Pushed::New(Ordinal(2)));
+        assert_eq!((tree.id(Ordinal(1)), tree.id(Ordinal(2))), (EntryId::new("하나"), EntryId::new("셋")));
+        let generation = tree.generation();
+        tree.replace(Skeleton::default());
+        assert_ne!(tree.generation(), generation);
+        assert!(tree.is_empty());
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub mod scan;
 
 mod blobs;
 mod error;
+mod foreign;
+mod lease;
 mod open;
 mod reader;
 mod sync;
@@ -25,6 +27,7 @@ mod writer;
 
 pub use blobs::BlobStore;
 pub use error::{OpenError, Refused};
+pub use lease::Lock;
 pub use reader::{Loaded, Reader, Tail};
 pub use sync::{Health, Lsn, Storage, durable};
 pub use tail::Repaired;
