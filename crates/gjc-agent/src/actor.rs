@@ -5,7 +5,7 @@ use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
 use gjc_context::{Totals, select};
-use gjc_entry::{Leaf, Message, Origin, Source};
+use gjc_entry::{BoxFuture, Leaf, Message, Origin, Source};
 use gjc_flow::LabelWatch;
 use gjc_llm::{Assembler, End};
 use gjc_log::fs::Fs;
@@ -22,8 +22,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How long the actor waits before it tries again to write what could not be written.
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
+/// How long the actor waits before it tries again to store what could not be stored: twice as long each time, up to the
+/// second, until it succeeds. Each new entry tries at once.
+const WRITE_AGAIN: Duration = Duration::from_millis(250);
+const WRITE_AGAIN_MOST: Duration = Duration::from_secs(15);
 
 type Mail = (Command, oneshot::Sender<Outcome>);
 
@@ -100,6 +102,8 @@ pub(crate) struct Actor<F: Fs> {
     mailbox: mpsc::Receiver<Mail>,
     storage: watch::Receiver<Storage>,
     told: Told,
+    /// While storage fails: when it is tried again, and how long was waited for that.
+    again: Option<(BoxFuture<'static, ()>, Duration)>,
     /// Who asked for the end; answered when everything is done.
     closers: Vec<oneshot::Sender<Outcome>>,
 }
@@ -137,6 +141,7 @@ pub fn start<F: Fs>(
         mailbox: inbox,
         storage,
         told: Told::Ok,
+        again: None,
         closers: Vec::new(),
     };
     let task = tokio::spawn(async move {
@@ -161,8 +166,6 @@ impl<F: Fs> Actor<F> {
             self.fail("not_stored", failure.to_string(), None);
         }
         self.step = StepName::Idle;
-        let clock = Arc::clone(&self.config.env.clock);
-        let mut again = clock.sleep(WRITE_AGAIN);
         while !self.closing {
             // What came while the session was neither idle nor in a turn.
             if let Some(prompt) = self.take_queued(|_| true) {
@@ -171,10 +174,6 @@ impl<F: Fs> Actor<F> {
             }
             if self.finishing {
                 break;
-            }
-            let failing = self.told != Told::Ok;
-            if !failing {
-                again = clock.sleep(WRITE_AGAIN);
             }
             tokio::select! {
                 mail = self.mailbox.recv() => match mail {
@@ -188,10 +187,7 @@ impl<F: Fs> Actor<F> {
                     None => (self.gone, self.finishing) = (true, true),
                 },
                 Ok(()) = self.storage.changed() => self.tell_storage(),
-                () = &mut again, if failing => {
-                    again = clock.sleep(WRITE_AGAIN);
-                    self.make_durable().await;
-                }
+                () = due(&mut self.again) => self.store_again(),
             }
         }
         self.step = StepName::Closing;
@@ -289,6 +285,7 @@ impl<F: Fs> Actor<F> {
                     None => (self.gone, self.finishing) = (true, true),
                 },
                 Ok(()) = self.storage.changed() => self.tell_storage(),
+                () = due(&mut self.again) => self.store_again(),
                 done = &mut work => return done,
             }
         }
@@ -305,6 +302,14 @@ impl<F: Fs> Actor<F> {
         stored.is_ok()
     }
 
+    /// Tries again to store what could not be stored; how it went is told when it is known.
+    fn store_again(&mut self) {
+        let waited = self.again.take().map_or(WRITE_AGAIN, |(_, waited)| (waited * 2).min(WRITE_AGAIN_MOST));
+        self.again = Some((self.config.env.clock.sleep(waited), waited));
+        self.session.want_durable();
+        self.tell_storage();
+    }
+
     /// Tells faces when storage begins or ceases to fail.
     pub(crate) fn tell_storage(&mut self) {
         let storage = self.storage.borrow_and_update().clone();
@@ -314,6 +319,13 @@ impl<F: Fs> Actor<F> {
             Health::Ok => Told::Ok,
             Health::Failing(why) => Told::Failing { why: why.to_string() },
         };
+        match (&now, &self.again) {
+            (Told::Ok, _) => self.again = None,
+            (Told::Failing { .. }, None) => {
+                self.again = Some((self.config.env.clock.sleep(WRITE_AGAIN), WRITE_AGAIN));
+            }
+            (Told::Failing { .. }, Some(_)) => {}
+        }
         if now != self.told {
             self.told = now.clone();
             self.events.emit(EventBody::Storage(now));
@@ -352,6 +364,14 @@ impl<F: Fs> Actor<F> {
             usage,
             storage: self.told.clone(),
         }
+    }
+}
+
+/// When it is time to store again; never while storage is well.
+async fn due(again: &mut Option<(BoxFuture<'static, ()>, Duration)>) {
+    match again {
+        Some((sleep, _)) => sleep.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -26,6 +26,7 @@ struct Kept<T> {
     /// The entries that went in, in order; for a session fold only their number matters.
     fed: Vec<At>,
     fed_nodes: usize,
+    generation: u64,
 }
 
 impl Folds {
@@ -38,7 +39,7 @@ impl Folds {
         let kept = self
             .kept
             .entry(TypeId::of::<T>())
-            .or_insert_with(|| Box::new(Kept { state: T::default(), fed: Vec::new(), fed_nodes: 0 }));
+            .or_insert_with(|| Box::new(Kept { state: T::default(), fed: Vec::new(), fed_nodes: 0, generation: 0 }));
         let Some(kept) = kept.downcast_mut::<Kept<T>>() else { unreachable!("a type id names one type") };
         match T::SCOPE {
             Scope::Session => kept.feed_session(source)?,
@@ -51,6 +52,10 @@ impl Folds {
 impl<T: Fold> Kept<T> {
     fn feed_session(&mut self, source: &dyn Source) -> Result<(), NeedsIndex> {
         let skeleton = source.skeleton().ok_or(NeedsIndex)?;
+        if self.generation != skeleton.generation() {
+            // Another program has changed the file: what was counted may stand elsewhere, or not at all.
+            (self.state, self.fed_nodes, self.generation) = (T::default(), 0, skeleton.generation());
+        }
         for (_, node) in skeleton.iter().skip(self.fed_nodes) {
             if T::KINDS.has(node.kind())
                 && let Ok(entry) = source.body(node.at())

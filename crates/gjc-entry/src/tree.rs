@@ -318,6 +318,11 @@ impl Skeleton {
         path.reverse();
         PathNodes(path)
     }
+
+    /// Takes another tree over in place of this one, as after another program has changed the file.
+    pub fn replace(&mut self, by: Self) {
+        *self = Self { generation: self.generation + 1, ..by };
+    }
 }
 
 fn hash_of(id: &EntryId) -> u64 {
@@ -464,6 +469,30 @@ mod tests {
         assert_eq!(ids, ["00000001", "00000003", "00000005"]);
         assert_eq!(tree.path(Leaf::At(Ordinal(3))).0.len(), 1);
         assert!(tree.path(Leaf::Root).0.is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_was_never_there() {
+        let secret = Label { level: Level::Confidential, trusted: false };
+        let foreign = |text: &str, parent| NewNode { id: EntryId::new(text), ..node(7, parent, None) };
+        let mut tree = Skeleton::default();
+        tree.push(node(1, None, None));
+        tree.push(foreign("하나", Some(1)));
+        tree.push(foreign("둘", Some(1)));
+        tree.push(node(2, Some(1), Some(secret)));
+        let before = tree.generation();
+        tree.cut(4);
+        assert_eq!((tree.len(), tree.generation()), (4, before), "nothing is dropped");
+        tree.cut(2);
+        assert_ne!(tree.generation(), before);
+        assert_eq!((tree.len(), tree.label(), tree.leaf()), (2, Label::PUBLIC_TRUSTED, Some(Ordinal(1))));
+        assert!(!tree.has_short(2) && tree.find(&EntryId::new("둘")).is_none());
+        assert_eq!(tree.push(foreign("셋", Some(1))), Pushed::New(Ordinal(2)));
+        assert_eq!((tree.id(Ordinal(1)), tree.id(Ordinal(2))), (EntryId::new("하나"), EntryId::new("셋")));
+        let generation = tree.generation();
+        tree.replace(Skeleton::default());
+        assert_ne!(tree.generation(), generation);
+        assert!(tree.is_empty());
     }
 
     #[test]

@@ -25,7 +25,9 @@ struct Held {
 
 /// A blob that was written and is not known to be durable yet.
 pub(crate) struct Unsynced<F: Fs> {
-    pub(crate) file: F::File,
+    pub(crate) name: BlobRef,
+    /// `None` after a failed sync: the kernel may have dropped its pages, so it is stored anew.
+    pub(crate) file: Option<F::File>,
 }
 
 impl<F: Fs> BlobStore<F> {
@@ -60,8 +62,22 @@ impl<F: Fs> BlobStore<F> {
             && read_all(&file).is_ok_and(|there| there == *bytes)
         {
             self.mark(name);
-            return Ok(Some(Unsynced { file }));
+            return Ok(Some(Unsynced { name: *name, file: Some(file) }));
         }
+        let file = self.write(name, &bytes, dir)?;
+        self.mark(name);
+        Ok(Some(Unsynced { name: *name, file: Some(file) }))
+    }
+
+    /// Writes a blob once more, whatever stands under its name: a sync of it has failed.
+    pub(crate) fn store_anew(&self, name: &BlobRef) -> io::Result<F::File> {
+        let dir = self.dir.as_ref().ok_or_else(|| io::Error::other("these blobs are in memory only"))?;
+        let bytes = self.get(name).map_err(io::Error::other)?;
+        self.write(name, &bytes, dir)
+    }
+
+    fn write(&self, name: &BlobRef, bytes: &[u8], dir: &Path) -> io::Result<F::File> {
+        let path = dir.join(name.hex());
         let (temporary, file) = loop {
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let count = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +90,7 @@ impl<F: Fs> BlobStore<F> {
             }
         };
         gjc_fp::fp!("log.blob.opened");
-        let mut rest: &[u8] = &bytes;
+        let mut rest = bytes;
         while !rest.is_empty() {
             match file.append(rest) {
                 Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
@@ -88,8 +104,7 @@ impl<F: Fs> BlobStore<F> {
         gjc_fp::fp!("log.blob.written");
         self.fs.rename(&temporary, &path)?;
         gjc_fp::fp!("log.blob.renamed");
-        self.mark(name);
-        Ok(Some(Unsynced { file }))
+        Ok(file)
     }
 
     /// Whether [`BlobStore::store`] has seen to it already.

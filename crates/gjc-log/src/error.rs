@@ -56,6 +56,14 @@ pub enum OpenError {
         /// Who, where known.
         pid: Option<u32>,
     },
+    /// Somebody else has it open, and a lease says so: the file system refuses locks.
+    #[error("session is open in another process ({})", .owner.as_ref().map_or("unknown".into(), |owner| format!("pid {} on {}", owner.pid, owner.host)))]
+    Leased {
+        /// The file.
+        path: PathBuf,
+        /// Who, where it can be read.
+        owner: Option<crate::fs::Owner>,
+    },
 }
 
 impl OpenError {
@@ -65,6 +73,9 @@ impl OpenError {
         match self {
             Self::NotFound(_) => Some("gjc sessions list shows the sessions that there are"),
             Self::Locked { .. } => Some("close it there, or look at it with: gjc sessions show <id>"),
+            Self::Leased { .. } => Some(
+                "close it there; if that process is gone, its lease runs out half a minute after somebody begins to wait for it",
+            ),
             Self::Unnamed { .. } => {
                 Some("rename it, so that it begins without the dot and ends in .jsonl, to go on with it")
             }

@@ -18,6 +18,8 @@ pub mod scan;
 mod blobs;
 mod copy;
 mod error;
+mod foreign;
+mod lease;
 mod open;
 mod reader;
 mod sift;
@@ -27,6 +29,7 @@ mod writer;
 
 pub use blobs::BlobStore;
 pub use error::{OpenError, Refused};
+pub use lease::Lock;
 pub use reader::{Change, Gone, Loaded, Reader, Tail};
 pub use sync::{Health, Lsn, Storage, durable};
 pub use tail::Repaired;

@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat, make_dirs};
+use crate::lease::{Lease, Seen, Taken, refuses_locks};
 use crate::reader::{Loaded, Tail, header_of};
 use crate::scan::Scanned;
 use crate::sync::Publish;
@@ -16,7 +17,10 @@ use std::time::Duration;
 
 /// How long the lock is tried for: a child between fork and exec still holds its parent's.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-const LOCK_STEP: Duration = Duration::from_millis(20);
+/// The waits between two looks at the lock: short at first, then longer; who has waited long looks often again, so that
+/// newcomers do not always win.
+const STEPS_MS: [u32; 5] = [1, 2, 4, 8, 8];
+const LONG: Duration = Duration::from_secs(1);
 
 impl<F: Fs> Writer<F> {
     /// Opens an existing session for writing: takes the lock, repairs the tail, indexes the file.
@@ -24,6 +28,10 @@ impl<F: Fs> Writer<F> {
     /// # Errors
     /// [`OpenError`]; the file is then untouched.
     pub fn open(env: LogEnv<F>, path: &Path) -> Result<(Loaded<Self>, Repaired), OpenError> {
+        Self::attempt(env, path, &mut Seen::default())
+    }
+
+    fn attempt(env: LogEnv<F>, path: &Path, seen: &mut Seen) -> Result<(Loaded<Self>, Repaired), OpenError> {
         let failed = |why: io::Error| match why.kind() {
             io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
             _ => OpenError::Io { path: path.into(), why },
@@ -32,11 +40,16 @@ impl<F: Fs> Writer<F> {
             return Err(failed(io::Error::other("it is no regular file")));
         }
         let file = env.fs.open(path, Open::Append).map_err(failed)?;
-        match file.try_lock() {
-            Ok(Held::Ours) => {}
+        let lease = match file.try_lock() {
+            Ok(Held::Ours) => None,
             Ok(Held::Other) => return Err(OpenError::Locked { path: path.into(), pid: file.lock_holder() }),
+            Err(why) if refuses_locks(&why) => match Lease::take(&env, path, seen) {
+                Ok(lease) => Some(lease),
+                Err(Taken::By(owner)) => return Err(OpenError::Leased { path: path.into(), owner }),
+                Err(Taken::Io(why)) => return Err(failed(why)),
+            },
             Err(why) => return Err(failed(why)),
-        }
+        };
         // Between opening and locking the name may have come to lead to another file.
         let (ours, named) = (file.stat().map_err(failed)?, env.fs.stat(path).map_err(failed)?);
         if (ours.dev, ours.inode) != (named.dev, named.inode) {
@@ -54,9 +67,11 @@ impl<F: Fs> Writer<F> {
         gjc_fp::fp!("log.open.repaired");
         let stat = file.stat().map_err(failed)?;
         scanned.scan(&file, stat.len).map_err(failed)?;
-        // What others wrote without syncing becomes durable with our first sync, and no earlier promise depends on it.
-        let place = Place::Disk { path: path.into(), file: Arc::new(file), stat };
-        let value = Self::begin(env, header, scanned.skeleton, place);
+        // What others write from here on is seen before the first batch. What they wrote without syncing becomes durable
+        // with our first sync, and no earlier promise depends on it.
+        let place = Place::Disk { path: path.into(), file: Arc::new(file) };
+        let mut value = Self::begin(env, header, scanned.skeleton, place, Some(Stat { len: scanned.covered, ..stat }));
+        value.lease = lease;
         // Its writer may have died between giving the file its name and syncing the folder.
         value.shared().new_names_in(path.ancestors().skip(1).take(2).map(Path::to_path_buf).collect());
         Ok((Loaded { value, damage: scanned.damage, tail: Tail::Clean }, repaired))
@@ -67,11 +82,32 @@ impl<F: Fs> Writer<F> {
     /// # Errors
     /// [`OpenError`].
     pub async fn open_patiently(env: LogEnv<F>, path: &Path) -> Result<(Loaded<Self>, Repaired), OpenError> {
-        let began = env.clock.mono();
+        Self::open_waiting(env, path, LOCK_PATIENCE).await
+    }
+
+    /// As [`Writer::open`], waiting while another process has the session open: the hand-over between processes that
+    /// write to one session in turns. What the others wrote is taken in, because the file is read after the lock is ours.
+    ///
+    /// Where a lease stands in for the lock, one whose owner fell silent on another machine is taken over after half a
+    /// minute of such waiting.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::Locked`] (or [`OpenError::Leased`]) when `patience` ends first.
+    pub async fn open_waiting(
+        env: LogEnv<F>,
+        path: &Path,
+        patience: Duration,
+    ) -> Result<(Loaded<Self>, Repaired), OpenError> {
+        let (began, mut seen) = (env.clock.mono(), Seen::default());
+        let mut steps = STEPS_MS.iter();
         loop {
-            match Self::open(env.clone(), path) {
-                Err(OpenError::Locked { .. }) if env.clock.mono().duration_since(began) < LOCK_PATIENCE => {
-                    env.clock.sleep(LOCK_STEP).await;
+            let waited = env.clock.mono().duration_since(began);
+            match Self::attempt(env.clone(), path, &mut seen) {
+                Err(OpenError::Locked { .. } | OpenError::Leased { .. }) if waited < patience => {
+                    let step = if waited >= LONG { 1 } else { steps.next().copied().unwrap_or(8) };
+                    // Between half and one and a half of it: processes that began to wait together come apart.
+                    let micros = step * 500 + env.ids.entry(&|_| false) % (step * 1000);
+                    env.clock.sleep(Duration::from_micros(micros.into())).await;
                 }
                 done => return done,
             }
@@ -80,8 +116,8 @@ impl<F: Fs> Writer<F> {
 
     /// The first write: folders, a locked file under a temporary name. The sync thread gives it its name once its content
     /// is durable, so that a session file is never seen without its header.
-    pub(crate) fn stage(&self, path: &Path) -> io::Result<(Arc<F::File>, Stat)> {
-        let fs = self.fs();
+    pub(crate) fn stage(&mut self, path: &Path) -> io::Result<Arc<F::File>> {
+        let fs = &Arc::clone(self.fs());
         let bucket = path.parent().ok_or_else(|| io::Error::other("a session file needs a folder"))?;
         // All of them are synced with the first commit, not only those made here: another process may have made one a
         // moment ago and have died before it was durable.
@@ -103,13 +139,22 @@ impl<F: Fs> Writer<F> {
             opened => opened?,
         };
         gjc_fp::fp!("log.create.opened");
-        if file.try_lock()? != Held::Ours {
-            return Err(io::Error::other("the new session file is locked by another process"));
-        }
+        let taken = "the new session file is locked by another process";
+        let lease = match file.try_lock() {
+            Ok(Held::Ours) => None,
+            Ok(Held::Other) => return Err(io::Error::other(taken)),
+            Err(why) if refuses_locks(&why) => match Lease::take(&self.env, path, &mut Seen::default()) {
+                Ok(lease) => Some(lease),
+                Err(Taken::By(_)) => return Err(io::Error::other(taken)),
+                Err(Taken::Io(why)) => return Err(why),
+            },
+            Err(why) => return Err(why),
+        };
         gjc_fp::fp!("log.create.locked");
         let (file, stat) = (Arc::new(file), fs.stat(&temporary)?);
-        self.shared().staged(Arc::clone(&file), Publish { temporary, path: path.into() });
-        Ok((file, stat))
+        self.lease = lease;
+        self.shared().staged(Arc::clone(&file), stat, Publish { temporary, path: path.into() });
+        Ok(file)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Durability: a thread of its own syncs, and one number tells how far.
 
-use crate::blobs::Unsynced;
+use crate::blobs::{BlobStore, Unsynced};
 use crate::fs::{Fs, FsFile, Stat};
 use std::collections::BTreeSet;
 use std::io;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// A length of the session file, ordered after the count of files that its writer has moved to. Durability is one
-/// monotone value of this type.
+/// A length of the session file, ordered after the count of times that its writer had to lay down elsewhere what it had
+/// promised: in another file, or behind lines of another program. Durability is one monotone value of this type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Lsn {
-    /// How many files this writer has moved to.
+    /// How many times places have moved.
     pub file: u32,
-    /// Bytes of that file.
+    /// Bytes of the file.
     pub len: u64,
 }
 
@@ -27,6 +27,10 @@ pub struct Storage {
     pub durable: Lsn,
     /// How storage does.
     pub health: Health,
+    /// Whether, while it fails, the reason is that the file is no longer this session's: it was deleted, renamed, replaced
+    /// or rewritten, or another writer has taken it. More room does not help then; a person puts it back, or goes on in
+    /// another file ([`crate::Writer::save_as`]).
+    pub lost: bool,
 }
 
 /// How storage does.
@@ -56,29 +60,47 @@ pub async fn durable(storage: &mut watch::Receiver<Storage>, lsn: Lsn) -> Result
     }
 }
 
-/// What the writer hands to the thread.
+/// What writer and thread share.
 pub(crate) struct Shared<F: Fs> {
     fs: Arc<F>,
+    blobs: Arc<BlobStore<F>>,
     state: Mutex<State<F>>,
+    /// Held by whoever changes bytes of the file; in it, the file as it was left. Locked before `state`.
+    left: Mutex<Option<Stat>>,
     wake: Condvar,
     storage: watch::Sender<Storage>,
 }
 
 struct State<F: Fs> {
     file: Option<Arc<F::File>>,
+    /// The session's name, once there is a file.
+    path: PathBuf,
+    /// Counts the contents that the writer has gone on with; an answer about an earlier one is no answer.
+    home: u32,
+    /// [`Lsn::file`].
+    moved: u32,
     /// Blobs that the lines written so far name.
     blobs: Vec<Unsynced<F>>,
     /// Folders with new names in them: that of the blobs, new parents of the session file.
     dirs: BTreeSet<PathBuf>,
     publish: Option<Publish>,
     written: u64,
-    durable: u64,
+    /// How much of this file is known to be durable.
+    synced: u64,
+    /// No sync of less than this keeps what was promised before places moved.
+    least: u64,
+    durable: Lsn,
     /// How far somebody waits for.
     wanted: u64,
-    /// A failed sync makes everything after the last good one doubtful: the kernel may have dropped those pages.
+    /// What we have written and what is not durable yet, with its places: a failed sync may lose it in the file.
+    kept: Vec<(u64, Arc<[u8]>)>,
+    /// A sync has failed: pages that the kernel calls clean may never have reached the platter.
+    doubtful: bool,
+    /// Why syncing fails.
     broken: Option<Arc<io::Error>>,
     /// Lines wait in memory because they cannot be written.
     unwritable: Option<Arc<io::Error>>,
+    lost: bool,
     /// The content is safe, but a name of it is not: that is tried again when somebody asks next.
     unnamed: Option<Arc<io::Error>>,
     closing: bool,
@@ -92,27 +114,43 @@ impl<F: Fs> State<F> {
 }
 
 /// A first write: the file has a temporary name until its content is durable.
+#[derive(Clone)]
 pub(crate) struct Publish {
     pub(crate) temporary: PathBuf,
     pub(crate) path: PathBuf,
 }
 
 impl<F: Fs> Shared<F> {
-    pub(crate) fn new(fs: Arc<F>) -> Self {
+    pub(crate) fn new(fs: Arc<F>, blobs: Arc<BlobStore<F>>) -> Self {
         let state = State {
             file: None,
+            path: PathBuf::new(),
+            home: 0,
+            moved: 0,
             blobs: Vec::new(),
             dirs: BTreeSet::new(),
             publish: None,
             written: 0,
-            durable: 0,
+            synced: 0,
+            least: 0,
+            durable: Lsn::default(),
             wanted: 0,
+            kept: Vec::new(),
+            doubtful: false,
             broken: None,
             unwritable: None,
+            lost: false,
             unnamed: None,
             closing: false,
         };
-        Self { fs, state: Mutex::new(state), wake: Condvar::new(), storage: watch::Sender::new(Storage::default()) }
+        Self {
+            fs,
+            blobs,
+            state: Mutex::new(state),
+            left: Mutex::default(),
+            wake: Condvar::new(),
+            storage: watch::Sender::new(Storage::default()),
+        }
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Storage> {
@@ -120,20 +158,43 @@ impl<F: Fs> Shared<F> {
     }
 
     /// A file that exists. Who wrote it may not have synced it, so nothing of it counts as durable yet.
-    pub(crate) fn opened(&self, file: Arc<F::File>, len: u64) {
+    pub(crate) fn opened(&self, path: &Path, file: Arc<F::File>, stat: Stat) {
+        *self.left() = Some(stat);
         {
             let mut state = self.lock();
+            state.path = path.into();
             state.file = Some(file);
-            state.written = len;
+            state.written = stat.len;
         }
-        self.storage.send_modify(|now| now.written.len = len);
+        self.tell();
     }
 
-    /// A file under a temporary name.
-    pub(crate) fn staged(&self, file: Arc<F::File>, publish: Publish) {
+    /// A file under a temporary name, in place of the one before, if there was one.
+    pub(crate) fn staged(&self, file: Arc<F::File>, stat: Stat, publish: Publish) {
+        let mut left = self.left();
         let mut state = self.lock();
-        state.file = Some(file);
+        *left = Some(stat);
+        state.path.clone_from(&publish.path);
+        state.begin(Arc::clone(&file), 0);
         state.publish = Some(publish);
+    }
+
+    /// The writer goes on with another content: another file under the name, or this one rewritten. All of it is as
+    /// others left it.
+    pub(crate) fn rehoused(&self, file: Arc<F::File>, len: u64) {
+        let mut state = self.lock();
+        state.begin(file, len);
+        let bucket = state.path.parent().map(Path::to_path_buf);
+        state.dirs.extend(bucket);
+    }
+
+    /// Places that were given out have moved: what was promised is kept once `least` bytes are durable.
+    pub(crate) fn moved(&self, least: u64) -> u32 {
+        let mut state = self.lock();
+        state.moved += 1;
+        state.least = least;
+        state.wanted = state.wanted.max(least);
+        state.moved
     }
 
     /// Folders that hold new names, to be synced with the next commit.
@@ -142,41 +203,86 @@ impl<F: Fs> Shared<F> {
     }
 
     /// What stands under the name that the file has at this moment: a temporary one until it is published.
-    pub(crate) fn stat_name(&self, path: &Path) -> io::Result<Stat> {
+    pub(crate) fn stat_name(&self) -> io::Result<Stat> {
         // The lock keeps the thread from renaming in between.
         let state = self.lock();
-        self.fs.stat(state.publish.as_ref().map_or(path, |publish| &publish.temporary))
+        self.fs.stat(state.publish.as_ref().map_or(&state.path, |publish| &publish.temporary))
     }
 
-    /// Lines and the blobs that they name are in the file.
-    pub(crate) fn wrote(&self, len: u64, blobs: Vec<Unsynced<F>>, blob_dir: Option<&Path>) {
+    /// The right to change bytes of the file, and the file as whoever had it before has left it.
+    pub(crate) fn left(&self) -> MutexGuard<'_, Option<Stat>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lines, given with their place, and the blobs that they name are in the file, which now ends at `len`.
+    pub(crate) fn wrote(&self, at: u64, lines: &[u8], len: u64, blobs: Vec<Unsynced<F>>) {
         {
             let mut state = self.lock();
             state.written = len;
             state.unwritable = None;
+            state.lost = false;
+            if !lines.is_empty() {
+                state.kept.push((at, lines.into()));
+            }
             if !blobs.is_empty() {
-                state.dirs.extend(blob_dir.map(Path::to_path_buf));
+                state.dirs.extend(self.blobs.dir().map(Path::to_path_buf));
                 state.blobs.extend(blobs);
             }
         }
-        self.storage.send_modify(|now| {
-            now.written.len = len;
-            // Looked at here, in the order of the changes: a sync that fails at this moment is not overwritten with Ok.
-            now.health = self.lock().health();
-        });
+        self.tell();
     }
 
-    /// Lines could not be written.
-    pub(crate) fn failed(&self, why: io::Error) {
-        self.lock().unwritable = Some(Arc::new(why));
-        self.storage.send_modify(|now| now.health = self.lock().health());
+    /// Lines could not be written; `lost`: because the file is not ours any more.
+    pub(crate) fn failed(&self, why: io::Error, lost: bool) {
+        {
+            let mut state = self.lock();
+            state.unwritable = Some(Arc::new(why));
+            state.lost = lost;
+        }
+        self.tell();
+    }
+
+    pub(crate) fn failing(&self) -> bool {
+        matches!(self.lock().health(), Health::Failing(_))
+    }
+
+    /// How much of the file is known to be durable.
+    pub(crate) fn synced(&self) -> u64 {
+        self.lock().synced
+    }
+
+    /// Bytes that we wrote and that are not known to be durable: as written, whatever the file gives back.
+    pub(crate) fn kept(&self, from: u64, len: usize) -> Option<Vec<u8>> {
+        let state = self.lock();
+        let next = state.kept.partition_point(|(at, _)| *at <= from);
+        let (at, bytes) = state.kept.get(next.checked_sub(1)?)?;
+        let start = usize::try_from(from - at).ok()?;
+        bytes.get(start..start.checked_add(len)?).map(<[u8]>::to_vec)
+    }
+
+    /// Lines of ours that stand in the file already, as others left them.
+    pub(crate) fn keep(&self, at: u64, lines: &[u8]) {
+        self.lock().kept.push((at, lines.into()));
     }
 
     /// A session in memory: what is taken in is as durable as it will ever be.
     pub(crate) fn in_memory(&self, len: u64) {
+        {
+            let mut state = self.lock();
+            state.written = len;
+            state.durable = Lsn { file: state.moved, len };
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
         self.storage.send_modify(|now| {
-            now.written.len = len;
-            now.durable.len = len;
+            // Looked at here, in the order of the changes: a sync that fails at this moment is not overwritten with Ok.
+            let state = self.lock();
+            now.written = Lsn { file: state.moved, len: state.written };
+            now.durable = state.durable;
+            now.health = state.health();
+            now.lost = state.lost && matches!(now.health, Health::Failing(_));
         });
     }
 
@@ -195,52 +301,35 @@ impl<F: Fs> Shared<F> {
 
     /// The thread.
     pub(crate) fn run(&self) {
-        while let Some(work) = self.next() {
-            match self.commit(&work) {
-                Ok(()) => {
-                    {
-                        let mut state = self.lock();
-                        state.durable = work.written;
-                        state.unnamed = None;
-                    }
-                    self.storage.send_modify(|now| {
-                        now.durable.len = work.written;
-                        now.health = self.lock().health();
-                    });
-                }
-                Err(Failed::Sync(error)) => {
-                    self.lock().broken = Some(Arc::new(error));
-                    self.storage.send_modify(|now| now.health = self.lock().health());
-                }
-                Err(Failed::Name(error)) => {
-                    {
-                        let mut state = self.lock();
-                        state.unnamed = Some(Arc::new(error));
-                        state.wanted = state.durable;
-                        state.dirs.extend(work.dirs);
-                    }
-                    self.storage.send_modify(|now| now.health = self.lock().health());
-                }
-            }
+        while let Some(mut work) = self.next() {
+            let done = self.commit(&mut work);
+            self.lock().take_back(work, done);
+            self.tell();
         }
     }
 
     /// Blobs, their folder, the session, its name: in this order, so that no durable line ever names what is not there.
-    fn commit(&self, work: &Work<F>) -> Result<(), Failed> {
-        for blob in &work.blobs {
-            gjc_fp::fp!("log.sync.blob", io).map_err(Failed::Sync)?;
-            blob.file.sync_data().map_err(Failed::Sync)?;
+    fn commit(&self, work: &mut Work<F>) -> Result<(), Failed> {
+        for blob in &mut work.blobs {
+            self.sync_blob(blob).map_err(Failed::Sync)?;
         }
         for dir in &work.dirs {
             gjc_fp::fp!("log.sync.dir", io).map_err(Failed::Name)?;
             self.fs.sync_dir(dir).map_err(Failed::Name)?;
         }
-        gjc_fp::fp!("log.sync.data", io).map_err(Failed::Sync)?;
-        work.file.sync_data().map_err(Failed::Sync)?;
+        self.sync_lines(work).map_err(Failed::Sync)?;
         gjc_fp::fp!("log.sync.after_data");
+        let (ours, named) = (work.file.stat().map_err(Failed::Name)?, self.stat_name());
+        if !named.is_ok_and(|named| (named.dev, named.inode) == (ours.dev, ours.inode)) {
+            let why = "the session file was moved, replaced or deleted by another program";
+            return Err(Failed::Name(io::Error::other(why)));
+        }
         if let Some(Publish { temporary, path }) = &work.publish {
             // The lock keeps an append from looking for the file under the name that it is losing.
             let mut state = self.lock();
+            if state.home != work.home {
+                return Err(Failed::Name(io::Error::other("the session went on in another file")));
+            }
             self.fs.rename_new(temporary, path).map_err(Failed::Name)?;
             state.publish = None;
             state.dirs.extend(path.parent().map(Path::to_path_buf));
@@ -255,20 +344,106 @@ impl<F: Fs> Shared<F> {
         Ok(())
     }
 
+    /// A blob whose sync fails is stored anew, once at a time.
+    fn sync_blob(&self, blob: &mut Unsynced<F>) -> io::Result<()> {
+        let sync = |file: &F::File| gjc_fp::fp!("log.sync.blob", io).and_then(|()| file.sync_data());
+        if let Some(file) = &blob.file
+            && sync(file).is_ok()
+        {
+            return Ok(());
+        }
+        blob.file = None;
+        let anew = self.blobs.store_anew(&blob.name)?;
+        sync(&anew)?;
+        blob.file = Some(anew);
+        Ok(())
+    }
+
+    /// After a failed sync the kernel may call pages clean that never reached the platter, and a second sync would prove
+    /// nothing: only bytes that were written once more are worth one.
+    fn sync_lines(&self, work: &mut Work<F>) -> io::Result<()> {
+        let sync = || gjc_fp::fp!("log.sync.data", io).and_then(|()| work.file.sync_data());
+        if !work.doubtful {
+            match sync() {
+                Ok(()) => return Ok(()),
+                Err(_) => work.doubtful = true,
+            }
+        }
+        let differed = self.lay_anew(work)?;
+        sync().map_err(|error| {
+            let dropped =
+                if differed > 0 { format!(", and {differed} bytes of it read back otherwise") } else { String::new() };
+            let why = format!(
+                "what was written could not be made durable ({error}{dropped}); it is written anew and tried again"
+            );
+            io::Error::new(error.kind(), why)
+        })?;
+        work.doubtful = false;
+        Ok(())
+    }
+
+    /// Lays down once more, in place, what is not known to be durable: our own bytes from memory, those that were there
+    /// before us as they read. Returns how many bytes of ours read back otherwise.
+    fn lay_anew(&self, work: &Work<F>) -> io::Result<u64> {
+        let mut left = self.left();
+        let (mut at, kept) = {
+            let state = self.lock();
+            if state.home != work.home {
+                return Err(io::Error::other("the session went on in another file"));
+            }
+            (state.synced, state.kept.clone())
+        };
+        // Never over what another program has put there: the writer looks into that first.
+        if *left != Some(work.file.stat()?) {
+            return Err(io::Error::other("the session file was changed by another program before it was durable"));
+        }
+        let mut differed = 0;
+        for (from, bytes) in kept.iter().filter(|(from, _)| *from < work.written) {
+            self.copy_back(&work.file, at, *from)?;
+            let mut there = vec![0; bytes.len()];
+            let got = work.file.read_at(&mut there, *from).unwrap_or_default();
+            differed += there.iter().zip(&bytes[..]).filter(|(there, ours)| there != ours).count() as u64;
+            differed += (bytes.len() - got.min(bytes.len())) as u64;
+            gjc_fp::fp!("log.sync.rewrite", io)?;
+            work.file.rewrite_at(bytes, *from)?;
+            at = from + bytes.len() as u64;
+        }
+        self.copy_back(&work.file, at, work.written)?;
+        *left = Some(work.file.stat()?);
+        gjc_fp::fp!("log.sync.rewritten");
+        Ok(differed)
+    }
+
+    /// Bytes of a dead writer: nothing of them was promised, but they shall not lose their chance.
+    fn copy_back(&self, file: &F::File, mut from: u64, to: u64) -> io::Result<()> {
+        let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).min(256 * 1024)];
+        while from < to {
+            let len = usize::try_from(to - from).unwrap_or(usize::MAX).min(buffer.len());
+            match file.read_at(&mut buffer[..len], from)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                got => {
+                    file.rewrite_at(&buffer[..got], from)?;
+                    from += got as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn next(&self) -> Option<Work<F>> {
         let mut state = self.lock();
         loop {
-            let due = state.broken.is_none() && state.wanted > state.durable && state.written > state.durable;
+            let due = state.wanted > state.synced && state.written > state.synced && state.written >= state.least;
             if let Some(file) = state.file.clone().filter(|_| due) {
                 return Some(Work {
                     file,
+                    home: state.home,
                     blobs: std::mem::take(&mut state.blobs),
                     dirs: std::mem::take(&mut state.dirs),
-                    publish: state.publish.as_ref().map(|Publish { temporary, path }| Publish {
-                        temporary: temporary.clone(),
-                        path: path.clone(),
-                    }),
+                    publish: state.publish.clone(),
                     written: state.written,
+                    moved: state.moved,
+                    doubtful: state.doubtful,
                 });
             }
             if state.closing {
@@ -283,9 +458,49 @@ impl<F: Fs> Shared<F> {
     }
 }
 
+impl<F: Fs> State<F> {
+    fn begin(&mut self, file: Arc<F::File>, len: u64) {
+        self.file = Some(file);
+        self.home += 1;
+        (self.written, self.synced, self.wanted) = (len, 0, 0);
+        self.kept.clear();
+        (self.doubtful, self.broken, self.unnamed) = (false, None, None);
+    }
+
+    /// What became of a commit.
+    fn take_back(&mut self, work: Work<F>, done: Result<(), Failed>) {
+        if self.home != work.home {
+            // About a file that was left meanwhile. Its blobs and folders are needed all the same.
+            self.blobs.extend(work.blobs);
+            self.dirs.extend(work.dirs);
+            return;
+        }
+        self.doubtful = work.doubtful;
+        let failed = match done {
+            Ok(()) => {
+                self.synced = work.written;
+                // Said of the places as they were when the work began, and true of them only.
+                self.durable = self.durable.max(Lsn { file: work.moved, len: work.written });
+                self.kept.retain(|(at, bytes)| at + bytes.len() as u64 > work.written);
+                (self.broken, self.unnamed) = (None, None);
+                return;
+            }
+            Err(failed) => failed,
+        };
+        // Tried again when somebody asks next.
+        self.wanted = self.synced;
+        self.blobs.splice(0..0, work.blobs);
+        self.dirs.extend(work.dirs);
+        match failed {
+            Failed::Sync(error) => self.broken = Some(Arc::new(error)),
+            Failed::Name(error) => (self.broken, self.unnamed) = (None, Some(Arc::new(error))),
+        }
+    }
+}
+
 /// What failed.
 enum Failed {
-    /// A sync of content: the kernel may have dropped pages, so nothing that follows proves anything.
+    /// A sync of content, and the attempt to lay it down anew.
     Sync(io::Error),
     /// A name, or the sync of a folder: it can be tried again.
     Name(io::Error),
@@ -293,8 +508,11 @@ enum Failed {
 
 struct Work<F: Fs> {
     file: Arc<F::File>,
+    home: u32,
+    moved: u32,
     blobs: Vec<Unsynced<F>>,
     dirs: BTreeSet<PathBuf>,
     publish: Option<Publish>,
     written: u64,
+    doubtful: bool,
 }

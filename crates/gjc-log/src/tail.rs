@@ -38,11 +38,19 @@ pub(crate) fn repair<F: Fs>(fs: &F, file: &F::File, path: &Path, now: Timestamp)
         // No complete line at all: the header itself is torn. The opener refuses such a file, so leave it as it is.
         return Ok(Repaired::Nothing);
     }
-    if scan::frame(&tail).is_ok() && scan::is_json(&tail) {
-        append_all(file, b"\n", len)?;
+    let complete = |end: u64| {
+        append_all(file, b"\n", end)?;
         gjc_fp::fp!("log.torn.completed");
+        Ok::<_, io::Error>(())
+    };
+    // A hole that a power cut left may stand behind a whole record: then only the hole goes.
+    let (record, hole) = tail.split_at(tail.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    let whole = scan::frame(record).is_ok() && scan::is_json(record);
+    if whole && hole.is_empty() {
+        complete(len)?;
         return Ok(Repaired::Completed);
     }
+    let (start, tail) = if whole { (start + record.len() as u64, hole) } else { (start, &tail[..]) };
     let saved = torn_name(path);
     let torn = match fs.open(&saved, Open::CreateNew) {
         Ok(torn) => torn,
@@ -50,10 +58,10 @@ pub(crate) fn repair<F: Fs>(fs: &F, file: &F::File, path: &Path, now: Timestamp)
         Err(error) => return Err(error),
     };
     gjc_fp::fp!("log.torn.opened");
-    let mut record = format!("# {} bytes from byte {start}, cut at {now}\n", tail.len()).into_bytes();
-    record.extend_from_slice(&tail);
-    record.push(b'\n');
-    append_all(&torn, &record, torn.stat()?.len)?;
+    let mut saving = format!("# {} bytes from byte {start}, cut at {now}\n", tail.len()).into_bytes();
+    saving.extend_from_slice(tail);
+    saving.push(b'\n');
+    append_all(&torn, &saving, torn.stat()?.len)?;
     gjc_fp::fp!("log.torn.appended");
     torn.sync_data()?;
     if let Some(dir) = saved.parent() {
@@ -62,6 +70,9 @@ pub(crate) fn repair<F: Fs>(fs: &F, file: &F::File, path: &Path, now: Timestamp)
     gjc_fp::fp!("log.torn.saved");
     file.truncate(start)?;
     gjc_fp::fp!("log.torn.cut");
+    if whole {
+        complete(start)?;
+    }
     Ok(Repaired::Cut { bytes: tail.len() as u64, saved })
 }
 
@@ -107,16 +118,28 @@ pub(crate) fn append_all<F: FsFile>(file: &F, bytes: &[u8], base: u64) -> io::Re
             // The next attempt tells why.
             Ok(_) if !short => {
                 short = true;
-                file.truncate(base)?;
+                cut_back(file, bytes, base)?;
             }
             failed => {
-                file.truncate(base)?;
+                cut_back(file, bytes, base)?;
                 // A file that takes only a part, twice, has no room for the rest.
                 let full = || io::Error::new(io::ErrorKind::StorageFull, "No space left on device");
                 return Err(failed.err().unwrap_or_else(full));
             }
         }
     }
+}
+
+/// Takes a short write back, unless another program has appended behind it: nobody else's bytes are ever cut.
+fn cut_back<F: FsFile>(file: &F, bytes: &[u8], base: u64) -> io::Result<()> {
+    let len = file.stat()?.len;
+    if len == base {
+        return Ok(());
+    }
+    if own_part(file, bytes, base, len) {
+        return file.truncate(base);
+    }
+    Err(io::Error::other("another program wrote to the session file at the same moment"))
 }
 
 /// Whether what stands behind `base` is a beginning of `bytes`: our own lines, half written, that could not be cut back.

@@ -2,10 +2,12 @@
 
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
+use crate::foreign::{Unwritable, Watched};
 use crate::fs::{Fs, FsFile, Stat, make_dirs};
+use crate::lease::{Lease, Lock};
 use crate::reader::{parse_body, read_entry};
 use crate::sync::{Lsn, Shared, Storage};
-use crate::tail::{append_all, own_part};
+use crate::tail::append_all;
 use gjc_entry::tree::NewNode;
 use gjc_entry::{
     At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
@@ -85,7 +87,7 @@ pub(crate) enum Place<F: Fs> {
     /// In memory until the first write is due.
     Deferred { path: PathBuf },
     /// In a file that we hold the lock of.
-    Disk { path: PathBuf, file: Arc<F::File>, stat: Stat },
+    Disk { path: PathBuf, file: Arc<F::File> },
 }
 
 /// The writer of a session: owns the lock, the append handle, what is not written yet, and the skeleton.
@@ -93,60 +95,84 @@ pub(crate) enum Place<F: Fs> {
 /// [`Writer::append`] never fails for the sake of storage and never waits for a sync: it takes entries in, writes what it
 /// can, and keeps the rest in memory, in order, until it can.
 pub struct Writer<F: Fs> {
-    env: LogEnv<F>,
-    header: Header,
-    skeleton: Skeleton,
-    place: Place<F>,
+    pub(crate) env: LogEnv<F>,
+    pub(crate) header: Header,
+    pub(crate) skeleton: Skeleton,
+    pub(crate) place: Place<F>,
     /// Lines that are not in the file yet; the first of them belongs at `written`.
-    unwritten: Vec<u8>,
-    written: u64,
-    last: Timestamp,
+    pub(crate) unwritten: Vec<u8>,
+    pub(crate) written: u64,
+    /// Up to here the file is as it was found: what stood there belongs to the session, whoever wrote it.
+    pub(crate) found: u64,
+    /// [`Lsn::file`] of what is given out now.
+    pub(crate) moved: u32,
+    pub(crate) last: Timestamp,
     /// Whether lines go to disk: not before the first answer.
-    due: bool,
+    pub(crate) due: bool,
     /// Blobs that lines in `unwritten` name.
     unstored: Vec<BlobRef>,
-    cache: Cache,
-    shared: Arc<Shared<F>>,
+    pub(crate) cache: Cache,
+    pub(crate) shared: Arc<Shared<F>>,
     thread: Option<std::thread::JoinHandle<()>>,
+    pub(crate) watched: Watched,
+    pub(crate) damage: Vec<Damage>,
+    /// Stands in for the lock where the file system refuses one.
+    pub(crate) lease: Option<Lease<F>>,
 }
 
 impl<F: Fs> Writer<F> {
     /// A new session. Nothing is on disk until its first assistant message (or [`Writer::make_due`]).
     pub fn create(env: LogEnv<F>, path: PathBuf, header: Header) -> Self {
-        Self::begin(env, header, Skeleton::default(), Place::Deferred { path })
+        Self::begin(env, header, Skeleton::default(), Place::Deferred { path }, None)
     }
 
     /// A session that lives in memory only.
     pub fn in_memory(env: LogEnv<F>, header: Header) -> Self {
-        Self::begin(env, header, Skeleton::default(), Place::Memory)
+        Self::begin(env, header, Skeleton::default(), Place::Memory, None)
     }
 
-    pub(crate) fn begin(env: LogEnv<F>, header: Header, skeleton: Skeleton, place: Place<F>) -> Self {
+    /// `found`: the file as it was when the skeleton was made of it.
+    pub(crate) fn begin(
+        env: LogEnv<F>,
+        header: Header,
+        skeleton: Skeleton,
+        place: Place<F>,
+        found: Option<Stat>,
+    ) -> Self {
         let mut writer = Self {
-            shared: Arc::new(Shared::new(Arc::clone(&env.fs))),
+            shared: Arc::new(Shared::new(Arc::clone(&env.fs), Arc::clone(&env.blobs))),
             env,
             last: header.at,
             header,
             skeleton,
             unwritten: Vec::new(),
             written: 0,
+            found: 0,
+            moved: 0,
             due: matches!(place, Place::Disk { .. }),
             unstored: Vec::new(),
             cache: Cache::default(),
             thread: None,
             place,
+            watched: Watched::default(),
+            damage: Vec::new(),
+            lease: None,
         };
-        match &writer.place {
-            Place::Disk { file, stat, .. } => {
-                writer.written = stat.len;
-                writer.shared.opened(Arc::clone(file), stat.len);
-                // The newest time that can be read: nothing is ever written with an earlier one.
-                let newest = writer.skeleton.iter().rev().find_map(|(_, node)| Some(writer.body(node.at()).ok()?.at));
-                writer.last = writer.last.max(newest.unwrap_or_default());
+        match (&writer.place, found) {
+            (Place::Disk { file, path }, Some(stat)) => {
+                writer.shared.opened(path, Arc::clone(file), stat);
+                (writer.written, writer.found) = (stat.len, stat.len);
+                writer.keep_time();
             }
-            Place::Memory | Place::Deferred { .. } => writer.header.write(&mut writer.unwritten),
+            _ => writer.header.write(&mut writer.unwritten),
         }
         writer
+    }
+
+    /// Nothing is ever written with an earlier time than the newest that can be read.
+    pub(crate) fn keep_time(&mut self) {
+        let newest = self.skeleton.iter().rev().find_map(|(_, node)| Some(self.body(node.at()).ok()?.at));
+        self.last = self.last.max(newest.unwrap_or_default());
     }
 
     /// Takes entries in, as children of the leaf (or where they say), and writes them if a write is due.
@@ -169,17 +195,17 @@ impl<F: Fs> Writer<F> {
         for draft in drafts {
             ids.push(self.take(draft)?);
         }
-        let lsn = Lsn { file: 0, len: self.end() };
         self.due |= due;
         match &self.place {
-            Place::Memory => self.shared.in_memory(lsn.len),
+            Place::Memory => self.shared.in_memory(self.end()),
             Place::Deferred { .. } | Place::Disk { .. } => self.write(),
         }
-        Ok(Appended { ids, lsn })
+        // After the write: it may have found lines of another program, and ours stand behind them then.
+        Ok(Appended { ids, lsn: self.lsn() })
     }
 
     /// One entry: id, time, line, skeleton, cache.
-    fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
+    pub(crate) fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
         let skeleton = &self.skeleton;
         let id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
         let parent = match draft.parent {
@@ -244,14 +270,15 @@ impl<F: Fs> Writer<F> {
         self.write();
     }
 
-    /// Writes what is not written yet and due; called again while storage fails.
+    /// Writes what is not written yet and due; called again while storage fails, also with nothing to write: then it looks
+    /// whether the file is well again.
     pub fn write(&mut self) {
-        if self.unwritten.is_empty() || !self.due {
+        if !self.due || (self.unwritten.is_empty() && !self.shared.failing()) {
             return;
         }
         let first = self.written == 0;
-        if let Err(error) = self.stage_once().and_then(|()| self.try_write()) {
-            self.shared.failed(error);
+        if let Err(Unwritable { why, lost }) = self.stage_once().and_then(|()| self.try_write()) {
+            self.shared.failed(why, lost);
         } else if first || self.env.durability == Durability::Entry {
             // A new session gets its name only when it is durable: nobody waits for that here, but a process that is
             // killed in the middle of its first turn leaves a session that can be gone on with.
@@ -259,19 +286,50 @@ impl<F: Fs> Writer<F> {
         }
     }
 
-    fn stage_once(&mut self) -> io::Result<()> {
+    fn stage_once(&mut self) -> Result<(), Unwritable> {
         if let Place::Deferred { path } = &self.place {
             let path = path.clone();
-            let (file, stat) = self.stage(&path)?;
-            self.place = Place::Disk { path, file, stat };
+            let file = self.stage(&path)?;
+            self.place = Place::Disk { path, file };
         }
         Ok(())
     }
 
-    fn try_write(&mut self) -> io::Result<()> {
-        let Place::Disk { path, file, stat } = &mut self.place else { return Ok(()) };
+    fn try_write(&mut self) -> Result<(), Unwritable> {
         gjc_fp::fp!("log.append.before", io)?;
-        let mut synced_later: Vec<Unsynced<F>> = Vec::new();
+        let synced_later = self.store_blobs()?;
+        let shared = Arc::clone(&self.shared);
+        // From the look at the file to the look at what became of it nobody else of this process changes it.
+        let mut left = shared.left();
+        loop {
+            self.look(&mut left)?;
+            let Place::Disk { file, .. } = &self.place else { return Ok(()) };
+            let at = self.written;
+            let end = at + self.unwritten.len() as u64;
+            if !self.unwritten.is_empty() {
+                let done = append_all(&**file, &self.unwritten, at);
+                *left = file.stat().ok();
+                done?;
+                gjc_fp::fp!("log.append.written");
+                if left.is_some_and(|left| left.len != end) {
+                    // Another program appended between the look and the write; the next look takes its lines in.
+                    *left = None;
+                    if !lies_at(&**file, &self.unwritten, at) {
+                        continue;
+                    }
+                }
+            }
+            self.written = end;
+            drop(left);
+            shared.wrote(at, &self.unwritten, end, synced_later);
+            self.unwritten.clear();
+            self.unwritten.shrink_to(64 * 1024);
+            self.unstored.clear();
+            return Ok(());
+        }
+    }
+
+    fn store_blobs(&self) -> io::Result<Vec<Unsynced<F>>> {
         if let Some(dir) = self.env.blobs.dir().filter(|_| !self.unstored.is_empty()) {
             // A session of another program, or one that was brought here from elsewhere, comes without it.
             let mut holders = BTreeSet::new();
@@ -279,51 +337,35 @@ impl<F: Fs> Writer<F> {
             self.shared.new_names_in(holders);
             made?;
         }
+        let mut synced_later = Vec::new();
         for name in &self.unstored {
             synced_later.extend(self.env.blobs.store(name)?);
         }
-        // The name must still lead to our file, and the file must end where we left it.
-        let (named, ours) = (self.shared.stat_name(path), file.stat()?);
-        let same = named.as_ref().is_ok_and(|named| (named.dev, named.inode) == (stat.dev, stat.inode));
-        if !same {
-            return Err(io::Error::other(format!(
-                "{} was moved, replaced or deleted by another program",
-                path.display()
-            )));
-        }
-        if ours.len > self.written && own_part(&**file, &self.unwritten, self.written, ours.len) {
-            // Ours, from an attempt whose rest could not be cut off at the time.
-            file.truncate(self.written)?;
-        } else if ours.len != self.written {
-            return Err(io::Error::other(format!(
-                "{} was changed by another program: it has {} bytes and should have {}",
-                path.display(),
-                ours.len,
-                self.written
-            )));
-        }
-        append_all(&**file, &self.unwritten, self.written)?;
-        gjc_fp::fp!("log.append.written");
-        self.written += self.unwritten.len() as u64;
-        self.unwritten.clear();
-        self.unwritten.shrink_to(64 * 1024);
-        self.unstored.clear();
-        self.shared.wrote(self.written, synced_later, self.env.blobs.dir());
-        Ok(())
+        Ok(synced_later)
     }
 
     /// Asks for everything so far to become durable. Wait with [`crate::durable`].
     pub fn want_durable(&mut self) -> Lsn {
-        let lsn = Lsn { file: 0, len: self.end() };
         self.write();
         match self.place {
             Place::Disk { .. } => self.sync_soon(),
             // Nothing that a person would miss: the first answer has not come.
             Place::Deferred { .. } if !self.due => return Lsn::default(),
             Place::Deferred { .. } => {}
-            Place::Memory => self.shared.in_memory(lsn.len),
+            Place::Memory => self.shared.in_memory(self.end()),
         }
-        lsn
+        self.lsn()
+    }
+
+    /// What is wrong with lines that other programs have added to the file, or changed in it, since this was asked last.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// What keeps other writers away.
+    #[must_use]
+    pub fn lock_kind(&self) -> Lock {
+        if self.lease.is_some() { Lock::Lease } else { Lock::Kernel }
     }
 
     /// How storage does, and how far it is.
@@ -359,7 +401,7 @@ impl<F: Fs> Writer<F> {
         &self.env.blobs
     }
 
-    /// The session's taint.
+    /// The session's taint. It rises also when another program's lines were taken in.
     #[must_use]
     pub fn label(&self) -> Label {
         self.skeleton.label()
@@ -372,8 +414,12 @@ impl<F: Fs> Writer<F> {
     }
 
     /// Length with everything that is taken in.
-    fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.written + self.unwritten.len() as u64
+    }
+
+    fn lsn(&self) -> Lsn {
+        Lsn { file: self.moved, len: self.end() }
     }
 
     pub(crate) fn fs(&self) -> &Arc<F> {
@@ -390,7 +436,7 @@ impl<F: Fs> Writer<F> {
             let shared = Arc::clone(&self.shared);
             match std::thread::Builder::new().name("gjc-sync".into()).spawn(move || shared.run()) {
                 Ok(thread) => self.thread = Some(thread),
-                Err(error) => return self.shared.failed(error),
+                Err(error) => return self.shared.failed(error, false),
             }
         }
         self.shared.want(self.written);
@@ -407,6 +453,11 @@ impl<F: Fs> Drop for Writer<F> {
             gjc_fp::fp!("log.close.synced");
         }
     }
+}
+
+/// Whether these bytes stand there.
+fn lies_at<T: FsFile>(file: &T, bytes: &[u8], at: u64) -> bool {
+    crate::tail::own_part(file, bytes, at, at + bytes.len() as u64)
 }
 
 /// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file.
@@ -428,7 +479,11 @@ impl<F: Fs> Source for Writer<F> {
             return Ok(entry);
         }
         let entry = match (&self.place, at.off.checked_sub(self.written)) {
-            (Place::Disk { file, .. }, None) => read_entry(&**file, &self.header, &self.skeleton, at)?,
+            // A failed sync may have lost in the file what is not durable yet.
+            (Place::Disk { file, .. }, None) => match self.shared.kept(at.off, at.len as usize) {
+                Some(line) => parse_body(&line, at)?,
+                None => read_entry(&**file, &self.header, &self.skeleton, at)?,
+            },
             (_, Some(start)) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 let line = self.unwritten.get(start..start.saturating_add(at.len as usize)).unwrap_or_default();
@@ -444,12 +499,16 @@ impl<F: Fs> Source for Writer<F> {
 
 /// Parsed entries, so that a step of a long session does not parse its path again. Bounded; anything can be read again.
 #[derive(Default)]
-struct Cache(Mutex<(HashMap<At, Arc<Entry>>, u64)>);
+pub(crate) struct Cache(Mutex<(HashMap<At, Arc<Entry>>, u64)>);
 
 impl Cache {
     const MOST: u64 = 32 << 20;
 
-    fn get(&self, at: At) -> Option<Arc<Entry>> {
+    pub(crate) fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+    }
+
+    pub(crate) fn get(&self, at: At) -> Option<Arc<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(&at).cloned()
     }
 

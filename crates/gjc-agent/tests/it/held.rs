@@ -79,6 +79,10 @@ impl FsFile for SlowFile {
         self.file.append(bytes)
     }
 
+    fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.rewrite_at(bytes, offset)
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file.read_at(buf, offset)
     }

@@ -3,6 +3,7 @@
 //! [`OsFs`] is the real one. `SimFs` (feature `testing`) keeps a page cache apart from a platter, so that a test can cut
 //! the power between any two operations. Both pass the same suite (`tests/it/fs_suite.rs`).
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,19 @@ pub struct Stat {
     pub is_dir: bool,
     /// Whether it is a regular file: nothing else is ever opened.
     pub is_file: bool,
+}
+
+/// A process, as a lease names it. Two processes with the same `host` and `boot` see each other's pids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its number.
+    pub pid: u32,
+    /// The machine's name.
+    pub host: String,
+    /// Which run of the kernel, and which space of process numbers in it.
+    pub boot: String,
+    /// When the process began, in ticks of that kernel: numbers are used again.
+    pub started: u64,
 }
 
 /// What a lock attempt found.
@@ -104,6 +118,16 @@ pub trait Fs: Send + Sync + 'static {
     /// # Errors
     /// As the system call.
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// This process, for the lease that stands in for a lock where the file system refuses locking.
+    fn owner(&self) -> Owner {
+        Owner::default()
+    }
+
+    /// Whether a process is certainly dead: it was one of this machine, and is not there any more.
+    fn is_dead(&self, _owner: &Owner) -> bool {
+        false
+    }
 }
 
 /// An open file. All methods take `&self`: a handle may be shared with the thread that syncs.
@@ -113,6 +137,13 @@ pub trait FsFile: Send + Sync + 'static {
     /// # Errors
     /// As the system call; nothing is known about how much was written only when the call itself failed with nothing.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes over what stands at `offset`, through a handle of its own: on one that appends, Linux puts even `pwrite` at
+    /// the end. Only for laying down once more what stands there already; nothing may be written behind the end.
+    ///
+    /// # Errors
+    /// As the system calls; a part may have been written.
+    fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Reads at an offset; fewer bytes only at the end of the file.
     ///

@@ -5,13 +5,14 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{Fs, FsFile, Held, Open, Stat};
+use super::{Fs, FsFile, Held, Open, Owner, Stat};
 
 /// The real file system, through the standard library and `rustix`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +67,32 @@ impl Fs for OsFs {
         names.sort_unstable();
         Ok(names)
     }
+
+    fn owner(&self) -> Owner {
+        let pid = std::process::id();
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        // Containers share a kernel and may share a name, but not the numbers of their processes.
+        let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        Owner {
+            pid,
+            host: line("/proc/sys/kernel/hostname"),
+            boot: format!("{} {}", line("/proc/sys/kernel/random/boot_id"), space.display()),
+            started: started(pid).unwrap_or_default(),
+        }
+    }
+
+    fn is_dead(&self, owner: &Owner) -> bool {
+        let ours = self.owner();
+        let known = !owner.host.is_empty() && ours.started != 0 && ours.boot.len() > 1;
+        known && (&ours.host, &ours.boot) == (&owner.host, &owner.boot) && started(owner.pid) != Some(owner.started)
+    }
+}
+
+/// When a process began, in ticks since the machine started: field 22 of proc_pid_stat(5). `None` when there is none.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program may hold anything, blanks and parentheses too.
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
 }
 
 /// An open file of the real file system.
@@ -75,6 +102,13 @@ pub struct OsFile(File);
 impl FsFile for OsFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         retry(|| io::Write::write(&mut &self.0, bytes))
+    }
+
+    fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        // By its number, not by its name, which may lead elsewhere by now. The lock belongs to our own handle and stays.
+        let again = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        let again = retry(|| OpenOptions::new().write(true).open(&again))?;
+        retry(|| again.write_all_at(bytes, offset))
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -195,6 +229,20 @@ mod tests {
             if left > 0 { Err(Errno::INTR.into()) } else { Ok(left) }
         });
         assert_eq!(done.unwrap(), 0);
+    }
+
+    #[test]
+    fn a_process_is_dead_when_its_number_belongs_to_nobody_or_to_another() {
+        let us = OsFs.owner();
+        assert!(us.pid > 0 && us.started > 0 && !us.host.is_empty(), "{us:?}");
+        assert!(!OsFs.is_dead(&us));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let gone = Owner { pid: child.id(), started: 1, ..us.clone() };
+        child.wait().unwrap();
+        assert!(OsFs.is_dead(&gone));
+        assert!(OsFs.is_dead(&Owner { started: us.started + 1, ..us.clone() }), "the number was given away again");
+        assert!(!OsFs.is_dead(&Owner { host: "elsewhere".into(), ..gone.clone() }), "nobody knows");
+        assert!(!OsFs.is_dead(&Owner { boot: "other".into(), ..gone }), "another machine may bear the same name");
     }
 
     #[test]

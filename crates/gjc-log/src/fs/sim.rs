@@ -25,11 +25,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use super::{Fs, FsFile, Held, Open, Stat};
+use super::{Fs, FsFile, Held, Open, Owner, Stat};
 
 mod cuts;
 mod disk;
@@ -59,8 +60,13 @@ pub enum Fault {
         after_bytes: u64,
     },
     /// The next `sync_data` calls fail with `EIO`. As on Linux, the bytes count as clean afterwards although they may
-    /// never reach the platter: a later sync succeeds and changes nothing for them. Only bytes appended anew are safe.
+    /// never reach the platter: a later sync succeeds and changes nothing for them. Only bytes written anew are safe.
     SyncFails {
+        /// How many calls.
+        times: u32,
+    },
+    /// As [`Fault::SyncFails`], and the kernel drops the pages: what is read from then on is what the platter has.
+    SyncLoses {
         /// How many calls.
         times: u32,
     },
@@ -85,12 +91,16 @@ struct State {
     locks: BTreeMap<Ino, u64>,
     handles: u64,
     faults: Faults,
+    /// Which start of the machine this is, and which process everything is done by.
+    boot: u64,
+    pid: u32,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Faults {
     room: Option<u64>,
     failing_syncs: u32,
+    losing_syncs: u32,
     short_write: Option<usize>,
     read_only: Vec<PathBuf>,
     no_locks: bool,
@@ -111,8 +121,10 @@ impl SimFs {
 
     fn booted(disk: Disk) -> Self {
         let start = disk.clone();
+        static BOOTS: AtomicU64 = AtomicU64::new(1);
+        let boot = BOOTS.fetch_add(1, Ordering::Relaxed);
         let (journal, locks, faults) = (Vec::new(), BTreeMap::new(), Faults::default());
-        Self { state: Arc::new(Mutex::new(State { disk, start, journal, locks, handles: 0, faults })) }
+        Self { state: Arc::new(Mutex::new(State { disk, start, journal, locks, handles: 0, faults, boot, pid: 1 })) }
     }
 
     /// Puts `value` into the journal: "from here on this was promised".
@@ -166,6 +178,8 @@ impl SimFs {
             locks: BTreeMap::new(),
             handles: 0,
             faults: state.faults.clone(),
+            boot: state.boot,
+            pid: state.pid + 1,
         };
         Self { state: Arc::new(Mutex::new(killed)) }
     }
@@ -176,6 +190,7 @@ impl SimFs {
         match fault {
             Fault::Enospc { after_bytes } => faults.room = Some(after_bytes),
             Fault::SyncFails { times } => faults.failing_syncs = times,
+            Fault::SyncLoses { times } => faults.losing_syncs = times,
             Fault::ShortWrite { bytes } => faults.short_write = Some(bytes),
             Fault::ReadOnlyDir(dir) => faults.read_only.push(dir),
             Fault::NoLocks => faults.no_locks = true,
@@ -330,6 +345,17 @@ impl Fs for SimFs {
         let node = state.disk.dir(state.disk.find(dir)?).ok_or(io::ErrorKind::NotADirectory)?;
         Ok(node.names.keys().map(|name| dir.join(&**name)).collect())
     }
+
+    fn owner(&self) -> Owner {
+        let state = self.lock();
+        Owner { pid: state.pid, host: "sim".into(), boot: state.boot.to_string(), started: state.pid.into() }
+    }
+
+    /// Only the process that everything is done by is alive: the ones before it were killed.
+    fn is_dead(&self, owner: &Owner) -> bool {
+        let ours = self.owner();
+        (&ours.host, &ours.boot) == (&owner.host, &owner.boot) && ours != *owner
+    }
 }
 
 /// An open file of a [`SimFs`]. The file lives as long as it is open, whatever becomes of its name.
@@ -368,6 +394,20 @@ impl FsFile for SimFile {
         Ok(count)
     }
 
+    fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.may_write()?;
+        let mut state = self.fs.lock();
+        let from = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let len = state.disk.file(self.ino).map_or(0, |file| file.cache.len());
+        if from.checked_add(bytes.len()).is_none_or(|end| end > len) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if !bytes.is_empty() {
+            state.run(Op::Rewrite { ino: self.ino, from, bytes: Arc::from(bytes) });
+        }
+        Ok(())
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.fs.lock();
         Ok(state.disk.file(self.ino).map_or(0, |file| file.cache.read_at(buf, offset)))
@@ -384,7 +424,12 @@ impl FsFile for SimFile {
         let mut state = self.fs.lock();
         if state.faults.failing_syncs > 0 {
             state.faults.failing_syncs -= 1;
-            state.run(Op::SyncFailed { ino: self.ino });
+            state.run(Op::SyncFailed { ino: self.ino, dropped: false });
+            return Err(Errno::IO.into());
+        }
+        if state.faults.losing_syncs > 0 {
+            state.faults.losing_syncs -= 1;
+            state.run(Op::SyncFailed { ino: self.ino, dropped: true });
             return Err(Errno::IO.into());
         }
         state.run(Op::SyncData { ino: self.ino });

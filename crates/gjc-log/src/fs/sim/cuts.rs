@@ -46,6 +46,7 @@ impl fmt::Display for Cut {
                 Left::Synced { len } => write!(f, "the {len} synced bytes")?,
                 Left::Prefix { len } => write!(f, "{len} bytes")?,
                 Left::Nul { from, len } => write!(f, "{len} bytes, NUL from {from} on")?,
+                Left::Rewritten { upto, len } => write!(f, "{len} bytes, written anew up to {upto}")?,
             }
             if let Some(lost) = lost {
                 write!(f, ", NUL within {}..{} since a failed sync", lost.start, lost.end)?;
@@ -239,7 +240,7 @@ impl PowerCuts {
                 self.marks.push(value);
                 self.plan(&self.trees.clone(), None);
             }
-            Op::Append { ino, .. } | Op::Truncate { ino, .. } => {
+            Op::Append { ino, .. } | Op::Truncate { ino, .. } | Op::Rewrite { ino, .. } => {
                 self.disk.apply(&op);
                 self.plan(&self.having(ino), Some(ino));
             }

@@ -28,7 +28,8 @@ pub(super) enum Op {
     Append { ino: Ino, bytes: Arc<[u8]> },
     Truncate { ino: Ino, len: usize },
     SyncData { ino: Ino },
-    SyncFailed { ino: Ino },
+    SyncFailed { ino: Ino, dropped: bool },
+    Rewrite { ino: Ino, from: usize, bytes: Arc<[u8]> },
     Rename { from: (Ino, Name), to: (Ino, Name) },
     Unlink { dir: Ino, name: Name },
     SyncDir { dir: Ino },
@@ -100,7 +101,8 @@ impl Disk {
             Op::Append { ino, bytes } => self.file_mut(*ino).append(bytes, tick),
             Op::Truncate { ino, len } => self.file_mut(*ino).truncate(*len, tick),
             Op::SyncData { ino } => self.file_mut(*ino).sync(),
-            Op::SyncFailed { ino } => self.file_mut(*ino).sync_failed(),
+            Op::SyncFailed { ino, dropped } => self.file_mut(*ino).sync_failed(*dropped),
+            Op::Rewrite { ino, from, bytes } => self.file_mut(*ino).rewrite(*from, bytes, tick),
             Op::Rename { from, to } => {
                 let Some(ino) = self.dir(from.0).and_then(|dir| dir.names.get(&from.1)).copied() else { return };
                 let gone = Edit { dir: from.0, name: Arc::clone(&from.1), to: None };
@@ -270,6 +272,15 @@ impl Content {
         Self { real: bytes.len(), len: bytes.len(), buf: Arc::new(bytes) }
     }
 
+    /// `bytes` over what stands at `from`.
+    fn with(&self, from: usize, bytes: &[u8]) -> Self {
+        let mut all = self.to_vec();
+        if let Some(there) = all.get_mut(from..from + bytes.len()) {
+            there.copy_from_slice(bytes);
+        }
+        Self { real: all.len(), len: all.len(), buf: Arc::new(all) }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         match Arc::get_mut(&mut self.buf) {
             Some(buf) => {
@@ -336,12 +347,29 @@ struct Dirty {
     ops: Vec<FileOp>,
     /// Bytes that a failed sync has left "clean".
     failed: Option<Range<usize>>,
+    /// Bytes that it had left so, and that were written anew since: the next sync decides about them.
+    redone: Option<Range<usize>>,
 }
 
 #[derive(Debug, Clone)]
 enum FileOp {
-    Append { run: usize, from: usize, to: usize, low: usize },
-    Truncate { run: usize, len: usize },
+    Append {
+        run: usize,
+        from: usize,
+        to: usize,
+        low: usize,
+    },
+    Truncate {
+        run: usize,
+        len: usize,
+    },
+    /// Bytes in place; a power cut leaves what stood there before from a sector on.
+    Rewrite {
+        run: usize,
+        from: usize,
+        to: usize,
+        len: usize,
+    },
 }
 
 impl FileOp {
@@ -350,6 +378,7 @@ impl FileOp {
         match *self {
             Self::Append { from, to, low, .. } => (to - from) + 1 + ((to - 1) / SECTOR - low / SECTOR),
             Self::Truncate { .. } => 1,
+            Self::Rewrite { from, to, .. } => 1 + ((to - 1) / SECTOR - from / SECTOR),
         }
     }
 }
@@ -360,6 +389,7 @@ pub(super) enum Left {
     Synced { len: usize },
     Prefix { len: usize },
     Nul { from: usize, len: usize },
+    Rewritten { upto: usize, len: usize },
 }
 
 impl FileNode {
@@ -378,6 +408,7 @@ impl FileNode {
                 doubts: vec![doubt.clone()],
                 ops: Vec::new(),
                 failed: None,
+                redone: None,
             })
         });
         (&mut self.cache, dirty)
@@ -398,6 +429,7 @@ impl FileNode {
         cache.resize(len);
         dirty.low = dirty.low.min(len);
         dirty.failed = clip(dirty.failed.take(), len);
+        dirty.redone = clip(dirty.redone.take(), len);
         dirty.doubts.push(clip(dirty.doubts.last().cloned().flatten(), len));
         dirty.ops.push(FileOp::Truncate { run: dirty.ended.len(), len });
     }
@@ -408,12 +440,32 @@ impl FileNode {
         }
     }
 
-    fn sync_failed(&mut self) {
+    fn sync_failed(&mut self, dropped: bool) {
         let len = self.cache.len();
-        if let Some(dirty) = &mut self.dirty {
-            let lost = (dirty.low < len).then_some(dirty.low..len);
-            dirty.failed = hull(dirty.failed.take(), lost);
+        let Some(dirty) = &mut self.dirty else { return };
+        let lost = hull((dirty.low < len).then_some(dirty.low..len), dirty.redone.take());
+        dirty.failed = hull(dirty.failed.take(), lost.clone());
+        if let Some(lost) = lost.filter(|_| dropped) {
+            dirty.ended.push(self.cache.clone());
+            dirty.doubts.push(dirty.doubts.last().cloned().flatten());
+            self.cache = self.cache.nul_within(lost);
+            dirty.ops.push(FileOp::Truncate { run: dirty.ended.len(), len });
         }
+    }
+
+    /// What stands there already, once more: bytes that a failed sync has left "clean" are dirty again.
+    fn rewrite(&mut self, from: usize, bytes: &[u8], tick: u64) {
+        self.changed = tick;
+        let (cache, dirty) = self.dirty();
+        let (to, len) = (from + bytes.len(), cache.len());
+        dirty.ended.push(cache.clone());
+        *cache = cache.with(from, bytes);
+        let (doubt, was_in_doubt) = without(dirty.doubts.last().cloned().flatten(), from..to);
+        let (failed, had_failed) = without(dirty.failed.take(), from..to);
+        dirty.failed = failed;
+        dirty.doubts.push(doubt);
+        dirty.redone = hull(dirty.redone.take(), hull(was_in_doubt, had_failed));
+        dirty.ops.push(FileOp::Rewrite { run: dirty.ended.len(), from, to, len });
     }
 
     pub(super) fn in_doubt(&self) -> bool {
@@ -437,7 +489,7 @@ impl FileNode {
     pub(super) fn whole_state(&self) -> usize {
         match self.dirty.as_ref().and_then(|dirty| dirty.ops.last()) {
             None => 0,
-            Some(FileOp::Truncate { .. }) => self.newest_states().start,
+            Some(FileOp::Truncate { .. } | FileOp::Rewrite { .. }) => self.newest_states().start,
             Some(FileOp::Append { from, to, .. }) => self.newest_states().start + (to - from - 1) * self.doubt_states(),
         }
     }
@@ -453,6 +505,10 @@ impl FileNode {
         let (content, run) = match self.left(state) {
             (Left::Synced { len } | Left::Prefix { len }, run) => (self.run(run).prefix(len), run),
             (Left::Nul { from, len }, run) => (self.run(run).prefix(len).nul_from(from), run),
+            (Left::Rewritten { upto, len }, run) => {
+                let before = self.run(run - 1).prefix(len);
+                (before.with(0, &self.run(run).prefix(upto).to_vec()), run)
+            }
         };
         let Some(lost) = self.lost(doubt) else { return content };
         let within = match &self.dirty {
@@ -488,6 +544,10 @@ impl FileNode {
             }
             return match *op {
                 FileOp::Truncate { run, len } => (Left::Prefix { len }, run),
+                FileOp::Rewrite { run, len, .. } if rest == 0 => (Left::Prefix { len }, run),
+                FileOp::Rewrite { run, from, len, .. } => {
+                    (Left::Rewritten { upto: (from / SECTOR + rest) * SECTOR, len }, run)
+                }
                 FileOp::Append { run, from, to, low } => match rest.checked_sub(to - from) {
                     None => (Left::Prefix { len: from + 1 + rest }, run),
                     Some(0) => (Left::Nul { from: low, len: to }, run),
@@ -505,6 +565,20 @@ impl FileNode {
 
 fn clip(range: Option<Range<usize>>, len: usize) -> Option<Range<usize>> {
     range.filter(|range| range.start < len).map(|range| range.start..range.end.min(len))
+}
+
+/// What is left of a range, and what was taken from it. One that would fall in two stays whole, to be on the safe side.
+fn without(range: Option<Range<usize>>, taken: Range<usize>) -> (Option<Range<usize>>, Option<Range<usize>>) {
+    let Some(range) = range else { return (None, None) };
+    if taken.end <= range.start || taken.start >= range.end {
+        return (Some(range), None);
+    }
+    match (taken.start <= range.start, taken.end >= range.end) {
+        (true, true) => (None, Some(range)),
+        (true, false) => (Some(taken.end..range.end), Some(range.start..taken.end)),
+        (false, true) => (Some(range.start..taken.start), Some(taken.start..range.end)),
+        (false, false) => (Some(range), None),
+    }
 }
 
 fn hull(a: Option<Range<usize>>, b: Option<Range<usize>>) -> Option<Range<usize>> {

@@ -1,0 +1,391 @@
+//! Other programs: what to do when the session file is not as we left it.
+//!
+//! The lock keeps other writers of this kind away; programs that do not know it append to the file, rewrite it, rename
+//! it, replace it. Before each batch the file is looked at. What was added is taken in, and the leaf stays ours. A file that
+//! lacks what was durable is not written to: entries wait in memory until it is whole again, or a person decides.
+
+use crate::fs::{Fs, FsFile, Held, Open, Stat};
+use crate::scan::{self, Scanned};
+use crate::sync::Shared;
+use crate::tail::{append_all, own_part};
+use crate::writer::{Place, Writer};
+use gjc_entry::tree::{NewNode, Pushed};
+use gjc_entry::{At, Damage, DamageKind, Draft, Entry, EntryId, Header, Ordinal, Own, ParentOf, Skeleton, Source};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// For so long another program may be in the middle of a line before we take it to be dead.
+const HALF_LINE: Duration = Duration::from_millis(250);
+
+/// Why lines stay in memory.
+pub(crate) struct Unwritable {
+    pub(crate) why: io::Error,
+    /// The file is not ours any more.
+    pub(crate) lost: bool,
+}
+
+impl From<io::Error> for Unwritable {
+    fn from(why: io::Error) -> Self {
+        Self { why, lost: false }
+    }
+}
+
+fn lost(why: String) -> Unwritable {
+    Unwritable { why: io::Error::other(why), lost: true }
+}
+
+/// What was seen of a file that cannot be written to, so that it is not read again and again.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// This file, as it was then, lacks what is ours.
+    refused: Option<(Stat, String)>,
+    /// There is no file under the name.
+    gone: Option<String>,
+    /// It ends in the middle of another program's line, seen first at this time.
+    half: Option<(Stat, Instant)>,
+}
+
+/// How a file compares with what we know.
+enum Fit {
+    /// It was touched.
+    Same,
+    /// Others have added lines behind ours.
+    Grown,
+    /// It is another content, with all in it that has to be there.
+    Other,
+}
+
+impl<F: Fs> Writer<F> {
+    /// Brings file and memory together before a batch is written: afterwards the file ends at `written`, and `left` says
+    /// how it is.
+    pub(crate) fn look(&mut self, left: &mut Option<Stat>) -> Result<(), Unwritable> {
+        let Place::Disk { path, file } = &self.place else { return Ok(()) };
+        if let Some(lease) = &self.lease
+            && !lease.is_ours()?
+        {
+            return Err(lost(format!(
+                "another process has taken {} over: the lease of this one was not renewed for half a minute; close the session here",
+                path.display()
+            )));
+        }
+        let named = self.shared.stat_name();
+        if let (Ok(named), Some(left)) = (&named, &left)
+            && named == left
+            && left.len == self.written
+        {
+            self.watched = Watched::default();
+            return Ok(());
+        }
+        let here = file.stat()?;
+        let ours = named.as_ref().is_ok_and(|named| same_file(named, &here));
+        if ours && here.len > self.written && own_part(&**file, &self.unwritten, self.written, here.len) {
+            // Ours, from an attempt whose rest could not be cut off at the time.
+            file.truncate(self.written)?;
+            *left = Some(file.stat()?);
+            return Ok(());
+        }
+        let file = if ours { Arc::clone(file) } else { self.open_other(&path.clone(), named, &here)? };
+        let (scanned, stat) = self.scan_anew(&file)?;
+        let Some(fit) = self.compare(&scanned, ours, &stat) else {
+            let why = self.refusal(ours, &stat);
+            self.watched.refused = Some((stat, why.clone()));
+            return Err(lost(why));
+        };
+        let (scanned, stat) = self.end_half_line(&file, scanned, stat)?;
+        self.watched = Watched::default();
+        *left = Some(stat);
+        // Bodies may have changed behind equal frames.
+        self.cache.clear();
+        match fit {
+            Fit::Same if scanned.covered == self.written => Ok(()),
+            Fit::Same | Fit::Grown => self.take_in(scanned, None),
+            Fit::Other => self.take_in(scanned, Some(file)),
+        }
+    }
+
+    /// The other file under our name, opened and locked.
+    fn open_other(&mut self, path: &Path, named: io::Result<Stat>, here: &Stat) -> Result<Arc<F::File>, Unwritable> {
+        let named = match named {
+            Ok(named) => named,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let fs = Arc::clone(self.fs());
+                let why = self.watched.gone.get_or_insert_with(|| gone(&*fs, path, here)).clone();
+                return Err(lost(why));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.watched.gone = None;
+        if !named.is_file {
+            return Err(lost(format!("{} is no regular file any more; {WAY_OUT}", path.display())));
+        }
+        self.refused_before(&named)?;
+        let file = self.fs().open(path, Open::Append)?;
+        if self.lease.is_none() && file.try_lock()? == Held::Other {
+            let pid = file.lock_holder().map_or(String::new(), |pid| format!(" (pid {pid})"));
+            let what = "was replaced, and another process has the new file open";
+            return Err(lost(format!("{} {what}{pid}; {WAY_OUT}", path.display())));
+        }
+        if !same_file(&file.stat()?, &named) {
+            return Err(io::Error::other(format!("{} is being replaced by another program", path.display())).into());
+        }
+        Ok(Arc::new(file))
+    }
+
+    fn refused_before(&self, stat: &Stat) -> Result<(), Unwritable> {
+        match &self.watched.refused {
+            Some((refused, why)) if refused == stat => Err(lost(why.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn scan_anew(&self, file: &Arc<F::File>) -> Result<(Scanned, Stat), Unwritable> {
+        let stat = file.stat()?;
+        self.refused_before(&stat)?;
+        let mut scanned = Scanned::default();
+        scanned.scan(&**file, stat.len)?;
+        Ok((scanned, stat))
+    }
+
+    /// `None`: it lacks what was there, or says something else under an id of ours.
+    fn compare(&self, scanned: &Scanned, ours: bool, stat: &Stat) -> Option<Fit> {
+        if scanned.header.as_ref()?.id != self.header.id {
+            return None;
+        }
+        let in_file = self.in_file();
+        let kept = ours
+            && scanned.covered >= self.written
+            && scanned.skeleton.len() >= in_file
+            && self.skeleton.iter().zip(scanned.skeleton.iter()).take(in_file).all(|((place, before), (_, now))| {
+                before == now && self.skeleton.id(place) == scanned.skeleton.id(place)
+            });
+        // What was found, or is durable, has to be there; the rest can be written again.
+        let firm = if kept { 0 } else { self.found.max(self.shared.synced()) };
+        let sound = self.skeleton.iter().skip(if kept { in_file } else { 0 }).all(|(place, node)| {
+            let id = self.skeleton.id(place);
+            // An id that stands twice belongs to its first line.
+            self.skeleton.find(&id) != Some(place)
+                || match scanned.skeleton.find(&id) {
+                    Some(there) => alike(&self.skeleton, place, &scanned.skeleton, there),
+                    None => node.at().off >= firm,
+                }
+        });
+        match (sound, kept) {
+            (false, _) => None,
+            (true, true) if scanned.skeleton.len() == in_file && stat.len == self.written => Some(Fit::Same),
+            (true, true) => Some(Fit::Grown),
+            (true, false) => Some(Fit::Other),
+        }
+    }
+
+    fn in_file(&self) -> usize {
+        self.skeleton.iter().take_while(|(_, node)| node.at().off < self.written).count()
+    }
+
+    fn refusal(&self, ours: bool, stat: &Stat) -> String {
+        let path = self.file_path().unwrap_or(Path::new("")).display();
+        let what = match ours {
+            true if stat.len < self.written => format!("was cut to {} bytes by another program", stat.len),
+            true => "was rewritten by another program, and entries of this session are missing or changed in it".into(),
+            false => {
+                "was replaced by another program, and entries of this session are missing in what stands there now"
+                    .into()
+            }
+        };
+        format!("{path} {what}; {WAY_OUT}")
+    }
+
+    /// Another program's line without an end is waited for, and ended by us when nothing comes: its bytes are never cut.
+    fn end_half_line(
+        &mut self,
+        file: &Arc<F::File>,
+        mut scanned: Scanned,
+        stat: Stat,
+    ) -> Result<(Scanned, Stat), Unwritable> {
+        if scanned.covered == stat.len {
+            return Ok((scanned, stat));
+        }
+        let now = self.env.clock.mono();
+        match self.watched.half {
+            Some((seen, since)) if seen == stat && now.duration_since(since) >= HALF_LINE => {}
+            seen => {
+                if seen.is_none_or(|(seen, _)| seen != stat) {
+                    self.watched.half = Some((stat, now));
+                }
+                let path = self.file_path().unwrap_or(Path::new("")).display();
+                let why = format!("another program is in the middle of a line in {path}; its end is waited for");
+                return Err(io::Error::other(why).into());
+            }
+        }
+        append_all(&**file, b"\n", stat.len)?;
+        let stat = file.stat()?;
+        scanned.scan(&**file, stat.len)?;
+        Ok((scanned, stat))
+    }
+
+    /// Goes on with the file as it is: what it has is the session now, what it lacks of ours is to be written behind it.
+    /// `other`: the content is not ours with something added, but another one.
+    fn take_in(&mut self, mut scanned: Scanned, other: Option<Arc<F::File>>) -> Result<(), Unwritable> {
+        let since = if other.is_some() { 0 } else { self.written };
+        let firm = if other.is_some() { self.found.max(self.shared.synced()) } else { self.written };
+        let (mut lacking, mut there) = (Vec::new(), Vec::new());
+        for (place, node) in self.skeleton.iter().filter(|(_, node)| node.at().off >= firm) {
+            match scanned.skeleton.find(&self.skeleton.id(place)).and_then(|found| scanned.skeleton.node(found)) {
+                Some(found) => there.push(found.at()),
+                // A line that we do not hold was another program's, which has taken it out again.
+                None => lacking.extend(self.held_line(node.at())),
+            }
+        }
+        let leaf = self.skeleton.iter().rev().map(|(place, _)| self.skeleton.id(place));
+        let leaf = leaf.filter(|id| scanned.skeleton.find(id).is_some()).next();
+        let theirs = scanned.skeleton.leaf().map(|leaf| scanned.skeleton.id(leaf));
+
+        self.damage.extend(scanned.damage.drain(..).filter(|damage| damage.at.off >= since));
+        self.skeleton.replace(scanned.skeleton);
+        self.unwritten.clear();
+        self.written = scanned.covered;
+        if let (Some(file), Place::Disk { file: place, .. }) = (other, &mut self.place) {
+            self.found = scanned.covered;
+            *place = Arc::clone(&file);
+            self.shared.rehoused(file, scanned.covered);
+            if let Some(header) = scanned.header {
+                self.header = header;
+            }
+        }
+        // As it reads now: if a sync fails later, this is laid down again.
+        if let Place::Disk { file, .. } = &self.place {
+            for at in there.into_iter().filter(|at| at.off >= self.found) {
+                keep_line(&self.shared, &**file, at)?;
+            }
+        }
+        self.keep_time();
+        if let (Some(to), Some(from)) = (leaf, theirs)
+            && to != from
+        {
+            let body = gjc_entry::Body::Own(Own::Leaf { from: Some(from), to: Some(to.clone()) });
+            let draft = Draft { body, label: self.label(), parent: ParentOf::Id(to) };
+            self.take(draft).map_err(io::Error::other)?;
+        }
+        for line in lacking {
+            self.take_line(&line);
+        }
+        self.moved = self.shared.moved(self.end());
+        Ok(())
+    }
+
+    /// A line that was an entry before.
+    fn take_line(&mut self, line: &[u8]) {
+        let Ok(frame) = scan::frame(line) else { return };
+        let at = At { off: self.end(), len: u32::try_from(line.len()).unwrap_or(u32::MAX) };
+        let new = NewNode { at, kind: frame.kind, id: frame.id, parent: frame.parent, label: frame.label };
+        if let Pushed::Repeated(_) = self.skeleton.push(new.clone()) {
+            self.skeleton.push_nameless(new);
+        }
+        self.unwritten.extend_from_slice(line);
+        self.unwritten.push(b'\n');
+    }
+
+    /// A line that is in our memory, as it was or will be written.
+    fn held_line(&self, at: At) -> Option<Vec<u8>> {
+        let len = at.len as usize;
+        match at.off.checked_sub(self.written).and_then(|start| usize::try_from(start).ok()) {
+            Some(start) => self.unwritten.get(start..start.checked_add(len)?).map(<[u8]>::to_vec),
+            None => self.shared.kept(at.off, len),
+        }
+    }
+
+    /// A line from wherever it can still be read.
+    fn readable_line(&self, place: Ordinal, at: At) -> Option<Vec<u8>> {
+        let is_it = |line: &Vec<u8>| scan::frame(line).is_ok_and(|frame| frame.id == self.skeleton.id(place));
+        let from_file = || match &self.place {
+            Place::Disk { file, .. } => {
+                let mut line = vec![0; at.len as usize];
+                let got = file.read_at(&mut line, at.off).ok()?;
+                Some(line).filter(|line| got == line.len())
+            }
+            _ => None,
+        };
+        let written = |entry: &Entry| {
+            let mut line = Vec::new();
+            entry.write(&mut line);
+            line.pop();
+            line
+        };
+        // Its content stands in another line, which the new file does not have.
+        if self.skeleton.patch_of(at).is_some() {
+            return self.body(at).ok().map(|entry| written(&entry));
+        }
+        let from_cache = || Some(written(&*self.cache.get(at)?));
+        self.held_line(at).or_else(|| from_file().filter(is_it)).or_else(from_cache)
+    }
+
+    /// Goes on in a new file with all entries that can still be read: from memory, from the old file if it is still open
+    /// and whole, from the cache. For when the session's own file was lost ([`crate::Storage::lost`]); the new one is a
+    /// fork, with a header (and so an id) of its own. What cannot be read is told by [`Writer::take_damage`].
+    ///
+    /// The whole content is in memory until it is durable in the new place.
+    ///
+    /// # Errors
+    /// When the new file cannot be made (`AlreadyExists`, no room, …): nothing has changed then. Later failures are shown
+    /// in [`Writer::storage`] as ever.
+    pub fn save_as(&mut self, path: &Path, header: Header) -> io::Result<()> {
+        let (mut lines, mut missing) = (Vec::new(), Vec::new());
+        for (place, node) in self.skeleton.iter() {
+            match self.readable_line(place, node.at()) {
+                Some(line) => lines.push(line),
+                None => missing.push(Damage {
+                    at: node.at(),
+                    kind: DamageKind::Io("it was only in the file that was lost".into()),
+                }),
+            }
+        }
+        let file = self.stage(path)?;
+        self.place = Place::Disk { path: path.into(), file };
+        self.damage.extend(missing);
+        self.cache.clear();
+        self.watched = Watched::default();
+        self.skeleton.replace(Skeleton::default());
+        (self.written, self.found, self.due) = (0, 0, true);
+        self.unwritten.clear();
+        header.write(&mut self.unwritten);
+        self.header = header;
+        for line in lines {
+            self.take_line(&line);
+        }
+        self.moved = self.shared.moved(self.end());
+        self.write();
+        Ok(())
+    }
+}
+
+const WAY_OUT: &str =
+    "nothing more is written to it and what comes is kept in memory: put the file back, or go on in a new one";
+
+fn same_file(one: &Stat, other: &Stat) -> bool {
+    (one.dev, one.inode) == (other.dev, other.inode)
+}
+
+/// Whether two places say the same entry under the same parent.
+fn alike(ours: &Skeleton, place: Ordinal, theirs: &Skeleton, there: Ordinal) -> bool {
+    let parent = |tree: &Skeleton, place| -> Option<EntryId> { Some(tree.id(tree.node(place)?.parent()?)) };
+    let kind = |tree: &Skeleton, place| tree.node(place).map(gjc_entry::tree::Node::kind);
+    kind(ours, place) == kind(theirs, there) && parent(ours, place) == parent(theirs, there)
+}
+
+fn keep_line<F: Fs>(shared: &Shared<F>, file: &F::File, at: At) -> io::Result<()> {
+    let mut line = vec![0; at.len as usize + 1];
+    let got = file.read_at(&mut line, at.off)?;
+    shared.keep(at.off, &line[..got]);
+    Ok(())
+}
+
+/// There is no file under the name: it was deleted, or it bears another name in the same folder.
+fn gone<F: Fs>(fs: &F, path: &Path, here: &Stat) -> String {
+    let folder = path.parent().and_then(|folder| fs.list(folder).ok()).unwrap_or_default();
+    let renamed = folder.iter().find(|other| fs.stat(other).is_ok_and(|other| same_file(&other, here)));
+    match renamed {
+        Some(now) => format!("{} was renamed to {} by another program; {WAY_OUT}", path.display(), now.display()),
+        None => format!("{} was deleted or moved away by another program; {WAY_OUT}", path.display()),
+    }
+}
