@@ -55,41 +55,9 @@ impl<F: Fs> BlobStore<F> {
         let (Some(dir), Some(bytes)) = (&self.dir, self.held().get(name).map(|held| Arc::clone(&held.bytes))) else {
             return Ok(None);
         };
-        let path = dir.join(name.hex());
-        if let Ok(file) = self.fs.open(&path, Open::Read)
-            && read_all(&file).is_ok_and(|there| there == *bytes)
-        {
-            self.mark(name);
-            return Ok(Some(Unsynced { file }));
-        }
-        let (temporary, file) = loop {
-            static NEXT: AtomicU64 = AtomicU64::new(0);
-            let count = NEXT.fetch_add(1, Ordering::Relaxed);
-            let temporary = dir.join(format!(".{}.{}-{count}.tmp", name.hex(), std::process::id()));
-            match self.fs.open(&temporary, Open::CreateNew) {
-                Ok(file) => break (temporary, file),
-                // Left by a process of the same number that died here.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        };
-        gjc_fp::fp!("log.blob.opened");
-        let mut rest: &[u8] = &bytes;
-        while !rest.is_empty() {
-            match file.append(rest) {
-                Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
-                failed => {
-                    let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    let _ = self.fs.unlink(&temporary);
-                    return Err(error);
-                }
-            }
-        }
-        gjc_fp::fp!("log.blob.written");
-        self.fs.rename(&temporary, &path)?;
-        gjc_fp::fp!("log.blob.renamed");
+        let unsynced = store_whole(&*self.fs, dir, &name.hex(), &bytes)?;
         self.mark(name);
-        Ok(Some(Unsynced { file }))
+        Ok(Some(unsynced))
     }
 
     /// Whether [`BlobStore::store`] has seen to it already.
@@ -111,6 +79,43 @@ impl<F: Fs> BlobStore<F> {
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<BlobRef, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a file under its final name: temporary name, bytes, rename. One that is there already, whole, is left alone.
+pub(crate) fn store_whole<F: Fs>(fs: &F, dir: &Path, name: &str, bytes: &[u8]) -> io::Result<Unsynced<F>> {
+    let path = dir.join(name);
+    if let Ok(file) = fs.open(&path, Open::Read)
+        && read_all(&file).is_ok_and(|there| there == *bytes)
+    {
+        return Ok(Unsynced { file });
+    }
+    let (temporary, file) = loop {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let count = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = dir.join(format!(".{name}.{}-{count}.tmp", std::process::id()));
+        match fs.open(&temporary, Open::CreateNew) {
+            Ok(file) => break (temporary, file),
+            // Left by a process of the same number that died here.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    };
+    gjc_fp::fp!("log.blob.opened");
+    let mut rest: &[u8] = bytes;
+    while !rest.is_empty() {
+        match file.append(rest) {
+            Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
+            failed => {
+                let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
+                let _ = fs.unlink(&temporary);
+                return Err(error);
+            }
+        }
+    }
+    gjc_fp::fp!("log.blob.written");
+    fs.rename(&temporary, &path)?;
+    gjc_fp::fp!("log.blob.renamed");
+    Ok(Unsynced { file })
 }
 
 /// A whole file.

@@ -1,5 +1,6 @@
 //! The one owner of a session file.
 
+use crate::artifact::Artifacts;
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
 use crate::fs::{Fs, FsFile, Stat, make_dirs};
@@ -9,7 +10,7 @@ use crate::tail::{append_all, own_part};
 use gjc_entry::tree::NewNode;
 use gjc_entry::{
     At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
-    Ordinal, ParentOf, PathNodes, Skeleton, Source, Timestamp,
+    Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -105,6 +106,8 @@ pub struct Writer<F: Fs> {
     due: bool,
     /// Blobs that lines in `unwritten` name.
     unstored: Vec<BlobRef>,
+    /// Files of the session's own folder that lines in `unwritten` name.
+    pub(crate) artifacts: Artifacts,
     cache: Cache,
     shared: Arc<Shared<F>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -132,6 +135,7 @@ impl<F: Fs> Writer<F> {
             written: 0,
             due: matches!(place, Place::Disk { .. }),
             unstored: Vec::new(),
+            artifacts: Artifacts::default(),
             cache: Cache::default(),
             thread: None,
             place,
@@ -165,10 +169,19 @@ impl<F: Fs> Writer<F> {
             return Err(Refused::NoSuchParent(unknown));
         }
         let due = drafts.iter().any(|draft| makes_due(&draft.body));
-        let mut ids = SmallVec::new();
+        // All of them are encoded before the first is taken in: a batch is refused whole.
+        let start = self.unwritten.len();
+        let mut entries: SmallVec<[(At, Entry); 4]> = SmallVec::new();
         for draft in drafts {
-            ids.push(self.take(draft)?);
+            match self.encode(draft, &entries) {
+                Ok(entry) => entries.push(entry),
+                Err(refused) => {
+                    self.unwritten.truncate(start);
+                    return Err(refused);
+                }
+            }
         }
+        let ids = entries.into_iter().map(|(at, entry)| self.take(at, entry)).collect();
         let lsn = Lsn { file: 0, len: self.end() };
         self.due |= due;
         match &self.place {
@@ -178,38 +191,50 @@ impl<F: Fs> Writer<F> {
         Ok(Appended { ids, lsn })
     }
 
-    /// One entry: id, time, line, skeleton, cache.
-    fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
+    /// The line of one entry, behind those of the same batch before it. The first of a batch is the intent that the
+    /// others name.
+    fn encode(&mut self, draft: Draft, before: &[(At, Entry)]) -> Result<(At, Entry), Refused> {
         let skeleton = &self.skeleton;
-        let id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
+        let taken = |id| skeleton.has_short(id) || before.iter().any(|(_, entry)| entry.id == EntryId::Short(id));
+        let id = EntryId::Short(self.env.ids.entry(&taken));
+        let last = before.last().map(|(_, entry)| entry);
         let parent = match draft.parent {
-            ParentOf::Leaf => skeleton.leaf().map(|leaf| skeleton.id(leaf)),
+            ParentOf::Leaf => last.map(|entry| entry.id.clone()).or_else(|| Some(skeleton.id(skeleton.leaf()?))),
             ParentOf::Id(id) => Some(id),
             ParentOf::Root => None,
         };
         // A label may be left out only while the session is, and was, public and trusted: readers take a line without one
         // to have the session's label so far.
-        let silent = draft.label == Label::PUBLIC_TRUSTED && skeleton.label() == Label::PUBLIC_TRUSTED;
+        let silent = draft.label == Label::PUBLIC_TRUSTED
+            && skeleton.label() == Label::PUBLIC_TRUSTED
+            && before.iter().all(|(_, entry)| entry.label.is_none());
+        let mut extra = draft.extra;
+        if let (Some((_, intent)), Ok(n)) = (before.first(), u32::try_from(before.len())) {
+            extra.push(Part { of: intent.id.clone(), n }.field());
+        }
         let entry = Entry {
-            id: id.clone(),
-            parent: parent.clone(),
-            at: self.env.clock.wall().max(self.last),
+            id,
+            parent,
+            at: self.env.clock.wall().max(last.map_or(self.last, |entry| entry.at)),
             label: (!silent).then_some(draft.label),
             body: draft.body,
-            extra: Vec::new(),
+            extra,
         };
         let (start, off) = (self.unwritten.len(), self.end());
         entry.write(&mut self.unwritten);
         let line = self.unwritten.len() - start - 1;
-        let Ok(len) = u32::try_from(line) else {
-            self.unwritten.truncate(start);
-            return Err(Refused::TooLong(line));
-        };
-        let at = At { off, len };
+        let len = u32::try_from(line).map_err(|_| Refused::TooLong(line))?;
+        Ok((At { off, len }, entry))
+    }
+
+    /// An encoded entry becomes part of the session: time, skeleton, cache.
+    fn take(&mut self, at: At, entry: Entry) -> EntryId {
+        let id = entry.id.clone();
         self.last = entry.at;
-        self.skeleton.push(NewNode { at, kind: entry.body.kind(), id: id.clone(), parent, label: entry.label });
+        let (kind, parent, label) = (entry.body.kind(), entry.parent.clone(), entry.label);
+        self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
         self.cache.keep(at, Arc::new(entry));
-        Ok(id)
+        id
     }
 
     /// Takes bytes into the blob store; they are written before the lines that name them.
@@ -266,6 +291,7 @@ impl<F: Fs> Writer<F> {
         for name in &self.unstored {
             synced_later.extend(self.env.blobs.store(name)?);
         }
+        synced_later.extend(self.artifacts.store(&*self.env.fs, &self.shared, path)?);
         // The name must still lead to our file, and the file must end where we left it.
         let (named, ours) = (self.shared.stat_name(path), file.stat()?);
         let same = named.as_ref().is_ok_and(|named| (named.dev, named.inode) == (stat.dev, stat.inode));
@@ -291,8 +317,10 @@ impl<F: Fs> Writer<F> {
         self.written += self.unwritten.len() as u64;
         self.unwritten.clear();
         self.unwritten.shrink_to(64 * 1024);
+        let blob_dir = self.env.blobs.dir().filter(|_| !self.unstored.is_empty());
         self.unstored.clear();
-        self.shared.wrote(self.written, synced_later, self.env.blobs.dir());
+        self.artifacts.clear();
+        self.shared.wrote(self.written, synced_later, blob_dir);
         Ok(())
     }
 
