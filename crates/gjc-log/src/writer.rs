@@ -109,6 +109,8 @@ pub struct Writer<F: Fs> {
     /// Files of the session's own folder that lines in `unwritten` name.
     pub(crate) artifacts: Artifacts,
     cache: Cache,
+    /// The longest line, in bytes: an index has 32 bits for it.
+    longest: u32,
     shared: Arc<Shared<F>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -137,6 +139,7 @@ impl<F: Fs> Writer<F> {
             unstored: Vec::new(),
             artifacts: Artifacts::default(),
             cache: Cache::default(),
+            longest: u32::MAX,
             thread: None,
             place,
         };
@@ -223,7 +226,8 @@ impl<F: Fs> Writer<F> {
         let (start, off) = (self.unwritten.len(), self.end());
         entry.write(&mut self.unwritten);
         let line = self.unwritten.len() - start - 1;
-        let len = u32::try_from(line).map_err(|_| Refused::TooLong(line))?;
+        let fits = u32::try_from(line).ok().filter(|len| *len <= self.longest);
+        let len = fits.ok_or(Refused::TooLong(line))?;
         Ok((At { off, len }, entry))
     }
 
@@ -235,6 +239,12 @@ impl<F: Fs> Writer<F> {
         self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
         self.cache.keep(at, Arc::new(entry));
         id
+    }
+
+    /// Refuses lines from fewer bytes on than a file can hold, for tests.
+    #[cfg(feature = "testing")]
+    pub fn refuse_longer_than(&mut self, bytes: u32) {
+        self.longest = bytes;
     }
 
     /// Takes bytes into the blob store; they are written before the lines that name them.
