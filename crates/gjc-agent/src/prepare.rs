@@ -379,13 +379,17 @@ mod tests {
     fn no_cut_goes_through_what_a_person_sees_as_one_character() {
         let units = |text: &str| text.encode_utf16().count();
         // A family, a thumb with its tone, decomposed Hangul, a letter with marks, a character of two units.
-        for cluster in ["👩\u{200D}👩\u{200D}👧\u{200D}👦", "👍🏽", "\u{1112}\u{1161}\u{11ab}", "e\u{301}\u{302}", "😀"] {
+        for cluster in ["👩\u{200D}👩\u{200D}👧\u{200D}👦", "👍🏽", "\u{1112}\u{1161}\u{11ab}", "e\u{301}\u{302}", "😀"]
+        {
             // One of these offsets has the cut at each place of a cluster.
             for offset in 0..units(cluster) {
                 let whole = format!("{}{}", "x".repeat(offset), cluster.repeat(LONGEST / units(cluster) + 9));
                 let short = cut(&whole, "…");
                 let kept = short.strip_suffix('…').unwrap();
-                assert!(whole.starts_with(kept) && kept[offset..].len().is_multiple_of(cluster.len()), "{cluster} {offset}");
+                assert!(
+                    whole.starts_with(kept) && kept[offset..].len().is_multiple_of(cluster.len()),
+                    "{cluster} {offset}"
+                );
                 assert!(units(&short) <= LONGEST && units(&short) > LONGEST - units(cluster), "{cluster} {offset}");
             }
         }

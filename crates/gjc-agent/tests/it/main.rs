@@ -3,10 +3,12 @@
 
 mod admission;
 mod calls;
+mod effects;
 mod end;
 mod faces;
 mod held;
 mod labels;
+mod places;
 mod power_cuts;
 mod prompts;
 mod recovery;
