@@ -1,15 +1,15 @@
 //! The actor: one task that owns the session, takes commands, and answers each exactly once.
 
-use crate::admit::Session;
+use crate::admit::{NotAdmitted, Session};
 use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
 use gjc_context::{Totals, select};
-use gjc_entry::{BoxFuture, Leaf, Message, Origin, Source};
+use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
 use gjc_llm::{Assembler, End};
 use gjc_log::fs::Fs;
-use gjc_log::{Health, Storage, durable};
+use gjc_log::{Health, Refused, Storage, durable};
 use gjc_protocol::{
     Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
     StepName, TurnEnd,
@@ -162,7 +162,11 @@ impl Drop for Last {
 
 impl<F: Fs> Actor<F> {
     async fn run(mut self) {
-        if let Err(failure) = self.recover().await {
+        let begun = match self.complete() {
+            Ok(()) => self.recover().await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = begun {
             self.fail("not_stored", failure.to_string(), None);
         }
         self.step = StepName::Idle;
@@ -253,6 +257,15 @@ impl<F: Fs> Actor<F> {
                 self.cancel.cancel();
                 Outcome::Accepted
             }
+            Command::MoveLeaf { .. } if self.step != StepName::Idle => {
+                let refusal = Refusal::new("busy", "the place in the session cannot be changed while a turn runs");
+                Outcome::Refused(refusal.hint("wait for its end, or abort it"))
+            }
+            Command::MoveLeaf { to } => {
+                self.move_leaf(to, reply);
+                return;
+            }
+            Command::Label { target, label } => self.name_place(target, label),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },
                 Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
@@ -271,6 +284,47 @@ impl<F: Fs> Actor<F> {
             _ => Outcome::Refused(Refusal::new("unknown_command", "this version does not know the command")),
         };
         let _ = reply.send(outcome);
+    }
+
+    /// Goes to an entry, or to the one before it if a person said it: then they get their words back.
+    fn move_leaf(&mut self, to: Option<EntryId>, reply: oneshot::Sender<Outcome>) {
+        let (mut place, mut text) = (to.clone(), None);
+        if let Some(entry) = to.and_then(|to| self.session.entry(&to))
+            && let Body::Message(Message::User(user)) = &entry.body
+        {
+            (place, text) = (entry.parent.clone(), Some(user.content.text()));
+        }
+        match self.session.move_leaf(place.clone()) {
+            Ok(moved) => {
+                let mut value = json!({ "leaf": place });
+                if let Some(text) = text {
+                    value["text"] = text.into();
+                }
+                let _ = reply.send(Outcome::Done { value });
+                if moved.is_some() {
+                    self.session.want_durable();
+                    self.events.emit(EventBody::LeafMoved { leaf: place.map(|place| place.to_string()) });
+                    self.tell_storage();
+                }
+            }
+            Err(failure) => drop(reply.send(Outcome::Refused(no_place(&failure)))),
+        }
+    }
+
+    /// Names a place, or takes its name away.
+    fn name_place(&mut self, target: EntryId, label: Option<String>) -> Outcome {
+        if !self.session.has(&target) {
+            return Outcome::Refused(no_place(&NotAdmitted::Refused(Refused::NoSuchParent(target))));
+        }
+        let label = label.map(|label| label.replace(char::is_control, " ").trim().to_owned());
+        let label = label.filter(|label| !label.is_empty());
+        match self.session.admit_own(Body::Label { target: target.clone(), label: label.clone() }) {
+            Ok(_) => {
+                self.session.want_durable();
+                Outcome::Done { value: json!({ "target": target, "label": label }) }
+            }
+            Err(failure) => Outcome::Refused(no_place(&failure)),
+        }
     }
 
     /// Waits for something while commands go on being answered.
@@ -376,11 +430,10 @@ async fn due(again: &mut Option<(BoxFuture<'static, ()>, Duration)>) {
 }
 
 impl<F: Fs> Session<F> {
-    /// The last entry's message, as JSON.
-    pub(crate) fn last_message(&self) -> Option<Value> {
-        let at = self.log().skeleton()?.node(self.log().leaf()?)?.at();
-        match &self.log().body(at).ok()?.body {
-            gjc_entry::Body::Message(message) => Some(to_json(message)),
+    /// The message of an entry, as JSON.
+    pub(crate) fn message(&self, id: &EntryId) -> Option<Value> {
+        match &self.entry(id)?.body {
+            Body::Message(message) => Some(to_json(message)),
             _ => None,
         }
     }
@@ -396,6 +449,15 @@ impl<F: Fs> Session<F> {
                 serde_json::from_slice(&json).unwrap_or(Value::Null)
             })
             .collect()
+    }
+}
+
+fn no_place(failure: &NotAdmitted) -> Refusal {
+    match failure {
+        NotAdmitted::Refused(Refused::NoSuchParent(_)) => {
+            Refusal::new("unknown_entry", failure.to_string()).hint("gjc sessions show <id> lists the entries")
+        }
+        _ => Refusal::new("not_stored", failure.to_string()),
     }
 }
 

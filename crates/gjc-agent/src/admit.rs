@@ -1,10 +1,15 @@
 //! The one door into the log.
 
-use gjc_context::Folds;
-use gjc_entry::{Blobs, Body, Clock, Draft, Label, Level, ParentOf, SessionId};
+use crate::prepare::prepare;
+use gjc_context::{Effect, Folds, Unfinished};
+use gjc_entry::fields::FieldError;
+use gjc_entry::{
+    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Own, ParentOf, Part, SessionId, Source,
+};
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
 use gjc_log::{Appended, Batch, Lsn, Refused, Writer};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Something that shall become an entry.
@@ -32,6 +37,29 @@ impl Fact {
     }
 }
 
+/// What comes in together: as a whole, or not at all.
+#[derive(Debug)]
+pub enum Facts {
+    /// One entry.
+    One(Fact),
+    /// An effect of several entries. What follows from the intent is asked of the effect with the intent as it will be
+    /// stored, so that it is what [`gjc_context::unfinished`] finds after a crash between the lines.
+    Effect {
+        /// What shall happen.
+        intent: Fact,
+        /// Which effect it is one of.
+        effect: Arc<dyn Effect>,
+    },
+    /// What a crash left out of an effect.
+    Rest(Unfinished),
+}
+
+impl From<Fact> for Facts {
+    fn from(fact: Fact) -> Self {
+        Self::One(fact)
+    }
+}
+
 /// Why a fact did not come in.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -42,15 +70,25 @@ pub enum NotAdmitted {
     /// The log cannot take it.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// An intent that its effect does not know.
+    #[error("the entry is no intent of this effect; this is a fault of gjc, and nothing was stored")]
+    NoIntent,
+    /// It could not be made ready for the file.
+    #[error("the entry cannot be stored: {0}; this is a fault of gjc")]
+    Unreadable(#[from] FieldError),
 }
 
 /// A session's state: the log, its label, its folds. Owned by the actor alone.
 pub struct Session<F: Fs> {
     writer: Writer<F>,
     labels: LabelState,
+    /// Set when the file came to hold more than the session may know: nothing goes into it from then on.
+    closed_by: Option<AboveClearance>,
     folds: Folds,
     runtime: Runtime,
     clock: Arc<dyn Clock>,
+    /// What a person should know of what was admitted.
+    notes: Vec<String>,
 }
 
 impl<F: Fs> Session<F> {
@@ -65,30 +103,100 @@ impl<F: Fs> Session<F> {
         clearance: Level,
     ) -> Result<Self, AboveClearance> {
         let labels = LabelState::new(writer.label(), clearance)?;
-        Ok(Self { writer, labels, folds: Folds::default(), runtime, clock })
+        Ok(Self { writer, labels, closed_by: None, folds: Folds::default(), runtime, clock, notes: Vec::new() })
     }
 
-    /// Takes a fact in. The only place where a label joins the session's and where the log grows:
+    /// Takes facts in. The only place where a label joins the session's and where the log grows:
     ///
-    /// open (join) → cap → blob → normalise → draft → append.
+    /// open (join) → normalise → blob → cap → draft → append.
     ///
-    /// The entry bears the session's whole label as it is from now on, in the same line as its content.
+    /// Every entry bears the session's whole label as it is from now on, in the same line as its content.
     ///
     /// # Errors
     /// [`NotAdmitted`]. Above the clearance nothing has changed; a refusal of the log leaves the label raised, which errs on
     /// the safe side, and restores no trust.
-    #[expect(clippy::disallowed_methods, reason = "the one door")]
-    pub fn admit(&mut self, fact: Labelled<Fact>) -> Result<Appended, NotAdmitted> {
-        let Fact { body, parent, typed } = fact.open(&mut self.labels)?;
-        let body = normalise(store_images(cap(body)));
-        let label = Label { trusted: typed || self.labels.label().trusted, ..self.labels.label() };
+    pub fn admit<T: Into<Facts>>(&mut self, facts: Labelled<T>) -> Result<Appended, NotAdmitted> {
+        if let Some(above) = self.closed_by {
+            return Err(above.into());
+        }
+        #[expect(clippy::disallowed_methods, reason = "the one door: opening is joining")]
+        let facts = facts.open(&mut self.labels)?.into();
+        let typed = match &facts {
+            Facts::One(fact) | Facts::Effect { intent: fact, .. } => fact.typed,
+            Facts::Rest(_) => false,
+        };
+        let mut desk = Desk {
+            label: Label { trusted: typed || self.labels.label().trusted, ..self.labels.label() },
+            folder: self.writer.artifact_dir(),
+            artifacts: Vec::new(),
+            notes: Vec::new(),
+        };
+        let batches = self.batches(facts, &mut desk)?;
+        for (name, text) in &desk.artifacts {
+            self.writer.put_artifact(name, text.as_bytes());
+        }
         gjc_fp::fp!("agent.admit.before");
-        let appended = self.writer.append(Batch::One(Draft { body, label, parent }))?;
+        let whole = batches.len() == 1;
+        let appended = match self.append(batches) {
+            Ok(appended) => appended,
+            Err(refused) => {
+                // What no line names shall not be there either.
+                for (name, _) in desk.artifacts.iter().filter(|_| whole) {
+                    self.writer.drop_artifact(name);
+                }
+                return Err(refused.into());
+            }
+        };
         gjc_fp::fp!("agent.admit.appended");
         if typed {
             self.labels.human_spoke();
         }
+        // The file may have come to hold what another program has appended meanwhile, and its label is the session's.
+        self.closed_by = self.labels.join(self.writer.label()).err();
+        self.notes.append(&mut desk.notes);
         Ok(appended)
+    }
+
+    /// The drafts, as they will be stored.
+    fn batches(&mut self, facts: Facts, desk: &mut Desk) -> Result<Vec<Batch>, NotAdmitted> {
+        Ok(match facts {
+            Facts::One(fact) => vec![Batch::One(desk.draft(&mut self.writer, fact.body, fact.parent)?)],
+            Facts::Effect { intent, effect } => {
+                let before = match &intent.parent {
+                    ParentOf::Leaf => Leaf::Current,
+                    ParentOf::Id(id) => match self.writer.skeleton().and_then(|skeleton| skeleton.find(id)) {
+                        Some(ordinal) => Leaf::At(ordinal),
+                        None => return Err(Refused::NoSuchParent(id.clone()).into()),
+                    },
+                    ParentOf::Root => Leaf::Root,
+                };
+                let intent = desk.draft(&mut self.writer, intent.body, intent.parent)?;
+                let rest = effect.rest(&intent.body, &self.writer, before).ok_or(NotAdmitted::NoIntent)?;
+                let rest = rest.into_iter().map(|body| desk.draft(&mut self.writer, body, ParentOf::Leaf));
+                let rest = rest.collect::<Result<_, _>>()?;
+                vec![Batch::Effect { intent, rest }]
+            }
+            Facts::Rest(Unfinished { intent, missing, .. }) => {
+                let rest = missing.into_iter().map(|(n, body)| {
+                    let mut draft = desk.draft(&mut self.writer, body, ParentOf::Leaf)?;
+                    draft.extra.push(Part { of: intent.clone(), n }.field());
+                    Ok(Batch::One(draft))
+                });
+                rest.collect::<Result<_, FieldError>>()?
+            }
+        })
+    }
+
+    /// Appends. Of several batches each is whole by itself; one that is torn from the next is completed at the next open.
+    #[expect(clippy::disallowed_methods, reason = "the one door")]
+    fn append(&mut self, batches: Vec<Batch>) -> Result<Appended, Refused> {
+        let mut all = Appended { ids: Default::default(), lsn: Lsn::default() };
+        for batch in batches {
+            let Appended { ids, lsn } = self.writer.append(batch)?;
+            all.ids.extend(ids);
+            all.lsn = lsn;
+        }
+        Ok(all)
     }
 
     /// Takes in what gjc itself states: settings, notices. It bears no label of its own.
@@ -97,6 +205,64 @@ impl<F: Fs> Session<F> {
     /// [`NotAdmitted`].
     pub fn admit_own(&mut self, body: Body) -> Result<Appended, NotAdmitted> {
         self.admit(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED))
+    }
+
+    /// Moves the leaf: an entry whose parent is the target, so that every reader of the file lands there too. `None` goes
+    /// before the first entry. Nothing is written, and nothing given back, when the session stands there already.
+    ///
+    /// The session's label stays: what it has taken in on another branch it knows all the same.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`], as when the target is not in the session.
+    pub fn move_leaf(&mut self, to: Option<EntryId>) -> Result<Option<Appended>, NotAdmitted> {
+        if self.stands_at(to.as_ref()) {
+            return Ok(None);
+        }
+        let from = self.leaf();
+        let parent = to.clone().map_or(ParentOf::Root, ParentOf::Id);
+        let fact = Fact { parent, ..Fact::new(Body::Own(Own::Leaf { from, to })) };
+        self.admit(Labelled::new(fact, Label::PUBLIC_TRUSTED)).map(Some)
+    }
+
+    /// Whether an entry is the leaf, or nothing but moves and names stands between it and the leaf.
+    fn stands_at(&self, place: Option<&EntryId>) -> bool {
+        let Some(skeleton) = self.writer.skeleton() else { return false };
+        let mut at = skeleton.leaf();
+        while let Some((ordinal, node)) = at.and_then(|ordinal| Some((ordinal, skeleton.node(ordinal)?))) {
+            if place == Some(&skeleton.id(ordinal)) {
+                return true;
+            }
+            if !matches!(node.kind(), Kind::OwnLeaf | Kind::Label) {
+                return false;
+            }
+            at = node.parent();
+        }
+        place.is_none()
+    }
+
+    /// The leaf's id; `None` while there is no entry.
+    #[must_use]
+    pub fn leaf(&self) -> Option<EntryId> {
+        let skeleton = self.writer.skeleton()?;
+        skeleton.leaf().map(|leaf| skeleton.id(leaf))
+    }
+
+    /// Whether an entry is in the session; one that cannot be read is.
+    #[must_use]
+    pub fn has(&self, id: &EntryId) -> bool {
+        self.writer.skeleton().is_some_and(|skeleton| skeleton.find(id).is_some())
+    }
+
+    /// An entry, if it is in the session and can be read.
+    #[must_use]
+    pub fn entry(&self, id: &EntryId) -> Option<Arc<Entry>> {
+        let skeleton = self.writer.skeleton()?;
+        self.writer.body(skeleton.node(skeleton.find(id)?)?.at()).ok()
+    }
+
+    /// Takes what a person should know of what was admitted since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// The log, for reading.
@@ -151,21 +317,19 @@ impl<F: Fs> Session<F> {
     }
 }
 
-// The stages of admission. Each takes a body and gives one back, so that memory and disk hold the same; those that have
-// nothing to do yet say so by being the identity.
-
-/// Strings beyond what the family's readers take are cut here, the whole going to an artefact first.
-fn cap(body: Body) -> Body {
-    body
+/// What one admission works with.
+struct Desk {
+    label: Label,
+    folder: Option<PathBuf>,
+    artifacts: Vec<(String, String)>,
+    notes: Vec<String>,
 }
 
-/// Pictures become blobs here.
-fn store_images(body: Body) -> Body {
-    body
-}
-
-/// What other readers would refuse is mended here. Lone surrogates were mended when the text was parsed: a Rust string
-/// cannot hold one.
-fn normalise(body: Body) -> Body {
-    body
+impl Desk {
+    fn draft<F: Fs>(&mut self, writer: &mut Writer<F>, body: Body, parent: ParentOf) -> Result<Draft, FieldError> {
+        let prepared = prepare(body, self.folder.as_deref(), &mut |bytes| writer.put_blob(bytes))?;
+        self.artifacts.extend(prepared.artifacts);
+        self.notes.extend(prepared.notes);
+        Ok(Draft { body: prepared.body, label: self.label, parent, extra: prepared.extra })
+    }
 }

@@ -33,6 +33,8 @@ struct Asked {
     input: Box<RawValue>,
     /// The arguments broke off at the output limit.
     incomplete: bool,
+    /// It began, and acts outside: its result bears the name of the act.
+    acted: bool,
 }
 
 /// A call that may be planned.
@@ -71,6 +73,7 @@ impl<F: Fs> Actor<F> {
                 name: name.clone(),
                 input: input.clone(),
                 incomplete,
+                acted: false,
             })
             .collect();
         let alone = asked.len() == 1;
@@ -160,7 +163,7 @@ impl<F: Fs> Actor<F> {
         let decisions = decide_all(&self.config.policy, self.session.labels(), &calls);
         let mut running: JoinSet<Ran> = JoinSet::new();
         let mut names: Vec<(tokio::task::Id, Asked)> = Vec::new();
-        for ((ready, call), decision) in planned.into_iter().zip(calls).zip(decisions) {
+        for ((mut ready, call), decision) in planned.into_iter().zip(calls).zip(decisions) {
             match &decision.verdict {
                 Verdict::Allow => {}
                 Verdict::Block(why) => {
@@ -187,6 +190,7 @@ impl<F: Fs> Actor<F> {
             }
             let permits = decision.permits(&ready.asked.op, self.session.labels());
             gjc_fp::fp!("agent.call.before");
+            ready.asked.acted = ready.effects == Effects::Outside;
             let asked = ready.asked.clone();
             let handle = self.start(&mut running, ready, call, permits);
             names.push((handle, asked));
@@ -262,24 +266,32 @@ impl<F: Fs> Actor<F> {
         let Ran { asked, output, began } = ran;
         let ms = self.config.env.clock.mono().duration_since(began).as_millis();
         gjc_fp::fp!("agent.call.after");
-        let is_error = self.admit_output(&asked.id, &asked.name, output)?;
+        let is_error = self.admit_output(&asked.id, &asked.name, asked.acted.then_some(&asked.op), output)?;
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error, ms }));
         Ok(())
     }
 
     /// Admits an output as the result of a call; gives back whether that is an error. What is above the clearance stays
-    /// outside: the model hears so, and nothing of the content.
-    pub(crate) fn admit_output(&mut self, id: &str, tool: &str, output: ToolOutput) -> Result<bool, NotAdmitted> {
+    /// outside: the model hears so, and nothing of the content. `act`: which outward act it is the result of.
+    pub(crate) fn admit_output(
+        &mut self,
+        id: &str,
+        tool: &str,
+        act: Option<&OpId>,
+        output: ToolOutput,
+    ) -> Result<bool, NotAdmitted> {
         let (is_error, at) = (output.is_error, self.session.now_millis());
         let label = output.content.label();
-        let rest = Labelled::new((id.to_owned(), tool.to_owned(), output.details, is_error, at), label);
-        let fact = output.content.zip(rest).map(|(content, (id, tool, details, is_error, at))| {
-            Fact::new(result(id, tool, content, details, is_error, at))
-        });
+        let whose = Whose { id: id.to_owned(), tool: tool.to_owned(), act: act.cloned() };
+        let rest = Labelled::new((whose, output.details, is_error, at), label);
+        let fact = output
+            .content
+            .zip(rest)
+            .map(|(content, (whose, details, is_error, at))| Fact::new(result(whose, content, details, is_error, at)));
         match self.admit_message(fact) {
             Err(NotAdmitted::AboveClearance(above)) => {
-                self.admit_refusal(id, tool, above.to_string())?;
+                self.admit_refusal(id, tool, act, above.to_string())?;
                 Ok(true)
             }
             other => other.map(|_| is_error),
@@ -288,30 +300,40 @@ impl<F: Fs> Actor<F> {
 
     /// Answers a call that does not run.
     async fn refuse(&mut self, asked: Asked, why: String) -> Result<(), NotAdmitted> {
-        self.admit_refusal(&asked.id, &asked.name, why)?;
+        self.admit_refusal(&asked.id, &asked.name, asked.acted.then_some(&asked.op), why)?;
         self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error: true, ms: 0 }));
         Ok(())
     }
 
-    fn admit_refusal(&mut self, id: &str, tool: &str, why: String) -> Result<(), NotAdmitted> {
+    fn admit_refusal(&mut self, id: &str, tool: &str, act: Option<&OpId>, why: String) -> Result<(), NotAdmitted> {
         let at = self.session.now_millis();
         let content = vec![Block::text(why, gjc_entry::Origin::Host)];
-        let body = result(id.into(), tool.into(), content, Value::Null, true, at);
+        let whose = Whose { id: id.into(), tool: tool.into(), act: act.cloned() };
+        let body = result(whose, content, Value::Null, true, at);
         self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
     }
 }
 
+/// Which call a result answers.
+struct Whose {
+    id: String,
+    tool: String,
+    /// The outward act, which the result then names: ids of calls repeat with some providers.
+    act: Option<OpId>,
+}
+
 /// A tool's result as a body.
-fn result(id: String, tool: String, content: Vec<Block>, details: Value, is_error: bool, at: i64) -> Body {
+fn result(whose: Whose, content: Vec<Block>, details: Value, is_error: bool, at: i64) -> Body {
     let details = (!details.is_null()).then(|| serde_json::value::to_raw_value(&details).ok()).flatten();
+    let act = whose.act.and_then(|act| serde_json::value::to_raw_value(&act).ok());
     Body::Message(Message::ToolResult(ToolResult {
-        call_id: id,
-        tool,
+        call_id: whose.id,
+        tool: whose.tool,
         content: Content::Blocks(content),
         details,
         is_error,
         at,
-        extra: Vec::new(),
+        extra: act.into_iter().map(|act| ("gjcOp".into(), act)).collect(),
     }))
 }
 

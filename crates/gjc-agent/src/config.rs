@@ -1,5 +1,6 @@
 //! What a session runs with.
 
+use gjc_context::Effect;
 use gjc_entry::{Env, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
 use gjc_llm::Provider;
@@ -30,6 +31,8 @@ pub struct Config {
     pub system: String,
     /// Whether the day stands at the end of the system prompt.
     pub with_day: bool,
+    /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.
+    pub effects: Vec<Arc<dyn Effect>>,
 }
 
 impl Config {

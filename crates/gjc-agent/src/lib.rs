@@ -6,7 +6,7 @@
 //! 2. `turn`: ask the model, run its calls, until it has nothing left to ask
 //! 3. `request`: settings entry, view, check, bytes
 //! 4. `calls`: plan, decide, permit, run
-//! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`])
+//! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
 //!    [`boundary::TURN`]** and stands nowhere else
 //! 7. `events`: faces read; a slow one is told to resync, no other notices
@@ -22,12 +22,13 @@ mod admit;
 mod calls;
 mod config;
 mod events;
+mod prepare;
 mod recover;
 mod request;
 mod turn;
 
 pub use actor::{SessionHandle, closed, start};
-pub use admit::{Fact, NotAdmitted, Session};
+pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use config::Config;
 pub use events::{Events, Subscription};

@@ -1,13 +1,15 @@
-//! Opening a session whose last turn was cut: calls without a result are asked about before the model hears anything.
+//! Opening a session whose last turn was cut: effects that were begun are completed, then calls without a result are asked
+//! about, before the model hears anything.
 
 use crate::act;
 use crate::actor::Actor;
-use crate::admit::{NotAdmitted, Session};
-use gjc_context::{ContextMessage, select};
+use crate::admit::{Facts, NotAdmitted, Session};
+use gjc_context::{ContextMessage, select, unfinished};
 use gjc_entry::{EntryId, Label, Leaf, Message, OpId};
+use gjc_flow::Labelled;
 use gjc_log::fs::Fs;
 use gjc_protocol::StepName;
-use gjc_tools::{Output, Recovery};
+use gjc_tools::{Effects, Output, Recovery, Shown};
 use tokio::task::JoinSet;
 
 /// A call that has no result on the active path.
@@ -18,6 +20,18 @@ struct Unanswered {
 }
 
 impl<F: Fs> Actor<F> {
+    /// Completes the effects that were cut off between two of their entries, before anything is asked or sent.
+    pub(crate) fn complete(&mut self) -> Result<(), NotAdmitted> {
+        // Only a source without an index fails here; the log of a writer has one.
+        let found = unfinished(self.session.log(), &self.config.effects).unwrap_or_default();
+        for unfinished in found {
+            gjc_fp::fp!("agent.complete.one");
+            let label = unfinished.label;
+            self.admit_message(Labelled::new(Facts::Rest(unfinished), label))?;
+        }
+        Ok(())
+    }
+
     /// Asks the tools what became of unanswered calls, and admits what they know. What nobody knows stays unanswered: the
     /// projection tells the model so. Commands are answered meanwhile; an abort leaves the rest unknown.
     pub(crate) async fn recover(&mut self) -> Result<(), NotAdmitted> {
@@ -25,6 +39,8 @@ impl<F: Fs> Actor<F> {
         for Unanswered { op, call_id, tool } in unanswered(&self.session) {
             gjc_fp::fp!("agent.recover.asking");
             let Some(found) = self.config.tools.get(&tool).cloned() else { continue };
+            let acts = found.spec(&Shown::default()).is_some_and(|spec| spec.effects == Effects::Outside);
+            let act = acts.then(|| op.clone());
             let ctx = act::context(&self.session, &self.config, &self.cancel, op.clone(), act::nowhere());
             // In a task of its own: a tool that panics knows nothing, and does not take the session along.
             let mut asking = JoinSet::new();
@@ -45,7 +61,7 @@ impl<F: Fs> Actor<F> {
                     .done(),
                 Some(Ok(Recovery::Unknown) | Err(_)) | None => continue,
             };
-            self.admit_output(&call_id, &tool, output)?;
+            self.admit_output(&call_id, &tool, act.as_ref(), output)?;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! One turn: ask, run calls, ask again, until the model has nothing left to ask; then the turn boundary.
 
 use crate::actor::Actor;
-use crate::admit::{Fact, NotAdmitted};
+use crate::admit::{Fact, Facts, NotAdmitted};
 use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, Prompting, STEP, Stage, TURN};
 use crate::calls::wants_tools;
+use crate::prepare::mend_arguments;
 use crate::request::{NoRequest, next_request};
 use futures_util::StreamExt;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, UserMessage};
@@ -119,20 +120,24 @@ impl<F: Fs> Actor<F> {
         self.admit_message(Labelled::new(fact, Label::PUBLIC_TRUSTED)).map(drop)
     }
 
-    /// Admits a message and shows it to the faces.
-    pub(crate) fn admit_message(&mut self, fact: Labelled<Fact>) -> Result<EntryId, NotAdmitted> {
+    /// Admits messages and shows them to the faces. Gives back the first entry.
+    pub(crate) fn admit_message<T: Into<Facts>>(&mut self, facts: Labelled<T>) -> Result<EntryId, NotAdmitted> {
         let before = self.session.labels().label();
-        let appended = self.session.admit(fact)?;
-        let entry = appended.ids.first().cloned().unwrap_or(EntryId::Other("".into()));
-        if let Some(message) = self.session.last_message() {
-            self.events.emit(EventBody::Message { entry: entry.to_string(), message });
+        let appended = self.session.admit(facts)?;
+        for id in &appended.ids {
+            if let Some(message) = self.session.message(id) {
+                self.events.emit(EventBody::Message { entry: id.to_string(), message });
+            }
+        }
+        for text in self.session.take_notes() {
+            self.events.emit(EventBody::Notice { text });
         }
         let after = self.session.labels().label();
         if after != before {
             self.events.emit(EventBody::Label(LabelInfo::from(after)));
         }
         self.tell_storage();
-        Ok(entry)
+        Ok(appended.ids.into_iter().next().unwrap_or(EntryId::Other("".into())))
     }
 
     /// One request and its answer, with retries where they are safe.
@@ -229,7 +234,7 @@ impl<F: Fs> Actor<F> {
 
     fn admit_answer(&mut self, assembler: Assembler, end: End) -> Result<Heard, NotAdmitted> {
         let aborted = end == End::Aborted;
-        let said = assembler.finish(end, self.session.now_millis());
+        let mut said = assembler.finish(end, self.session.now_millis());
         if aborted && said.content.is_empty() {
             return Ok(Heard::Aborted);
         }
@@ -238,6 +243,8 @@ impl<F: Fs> Actor<F> {
         let label = self.session.labels().label();
         let fact = Labelled::new(Fact::new(Body::Message(Message::Assistant(said.clone()))), label);
         let entry = self.admit_message(fact)?;
+        // The calls run with what the model wrote, whole; only what no reader of JSON takes is mended here too.
+        mend_arguments(&mut said.content);
         self.events.emit(EventBody::Usage { usage });
         Ok(if aborted { Heard::Aborted } else { Heard::Answer(entry, Box::new(said)) })
     }

@@ -9,16 +9,20 @@
 
 mod check;
 mod edits;
+mod effects;
 mod fold;
 mod folds;
+mod places;
 mod project;
 mod request;
 mod select;
 mod view;
 
 pub use check::{Checked, Violation, check};
+pub use effects::{Effect, Unfinished, unfinished};
 pub use fold::{Fold, Folds};
 pub use folds::{Delivered, Settings, Totals};
+pub use places::Places;
 pub use project::view;
 pub use request::{BlockAt, CacheMarks, Layout, Request, ToolDef, Turn};
 pub use select::{ContextMessage, Selected, select};

@@ -117,13 +117,15 @@ pub struct Draft {
     pub label: Label,
     /// Where it goes.
     pub parent: ParentOf,
+    /// Fields of the entry beside those of its type (`gjcWhole`, `gjcMended`, …).
+    pub extra: RawFields,
 }
 
 impl Draft {
     /// A draft under the leaf.
     #[must_use]
     pub fn new(body: Body, label: Label) -> Self {
-        Self { body, label, parent: ParentOf::Leaf }
+        Self { body, label, parent: ParentOf::Leaf, extra: RawFields::new() }
     }
 }
 

@@ -147,6 +147,99 @@ pub fn replace_lone_surrogates(json: &str) -> Option<String> {
     })
 }
 
+/// Where a string stands in a JSON text.
+#[derive(Debug, Clone, Copy)]
+pub struct StringAt<'a> {
+    /// As a JSON pointer (RFC 6901): `/message/content/0/text`.
+    pub pointer: &'a str,
+    /// The field that it is the value of; empty in an array.
+    pub key: &'a str,
+}
+
+/// Gives each string value that takes more than `over` bytes in a sound JSON text to `edit`, and puts what it gives in its
+/// place; everything else keeps its bytes. `None` when nothing changed. Names of fields are no values and are left alone.
+pub fn edit_strings(
+    json: &str,
+    over: usize,
+    edit: &mut dyn FnMut(StringAt<'_>, String) -> Option<String>,
+) -> Option<String> {
+    enum Frame<'a> {
+        Array(usize),
+        /// The name as it is written, quotes and escapes included.
+        Object(&'a str),
+    }
+    let bytes = json.as_bytes();
+    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    let mut name_is_next = false;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' => {
+                frames.push(Frame::Object("\"\""));
+                name_is_next = true;
+            }
+            b'[' => frames.push(Frame::Array(0)),
+            b'}' | b']' => {
+                frames.pop();
+                name_is_next = false;
+            }
+            b',' => match frames.last_mut() {
+                Some(Frame::Array(index)) => *index += 1,
+                Some(Frame::Object(_)) => name_is_next = true,
+                None => {}
+            },
+            b'"' => {
+                let end = string_end(bytes, at);
+                let quoted = &json[at..end];
+                if let (true, Some(Frame::Object(name))) = (std::mem::take(&mut name_is_next), frames.last_mut()) {
+                    *name = quoted;
+                } else if quoted.len() > over
+                    && let Some(text) = unquoted(quoted)
+                {
+                    let (mut pointer, mut key) = (String::new(), String::new());
+                    for frame in &frames {
+                        key = match frame {
+                            Frame::Array(index) => index.to_string(),
+                            Frame::Object(name) => unquoted(name).unwrap_or_default(),
+                        };
+                        pointer.push('/');
+                        pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    }
+                    if matches!(frames.last(), Some(Frame::Array(_))) {
+                        key.clear();
+                    }
+                    if let Some(new) = edit(StringAt { pointer: &pointer, key: &key }, text) {
+                        out.push_str(&json[copied..at]);
+                        out.push_str(&serde_json::to_string(&new).unwrap_or_else(|_| "\"\"".into()));
+                        copied = end;
+                    }
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    (copied > 0).then(|| {
+        out.push_str(&json[copied..]);
+        out
+    })
+}
+
+/// The place behind the closing quote of the string that begins at `at`.
+fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while end < bytes.len() && bytes[end] != b'"' {
+        end += if bytes[end] == b'\\' { 2 } else { 1 };
+    }
+    (end + 1).min(bytes.len())
+}
+
+fn unquoted(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(json)?).ok())
+}
+
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Walk;
@@ -244,6 +337,33 @@ mod tests {
         let mut out = Vec::new();
         JsonObject::begin(&mut out).rest(&fields.rest()).end();
         assert_eq!(String::from_utf8(out).unwrap(), r#"{"b":1.50,"한글":{"z":[1 , 2]}}"#);
+    }
+
+    #[test]
+    fn long_strings_are_edited_where_they_stand_and_all_else_keeps_its_bytes() {
+        let json =
+            r#"{"n": 1.0 ,"a/b":["짧다",{"키":"한글이 \"길다\" 😀"}],"긴 이름은 그대로":"x","s\u0069g":"0123456789"}"#;
+        let mut seen = Vec::new();
+        let edited = edit_strings(json, 11, &mut |at, text| {
+            seen.push((at.pointer.to_owned(), at.key.to_owned(), text));
+            (at.key != "sig").then(|| "\"새\"".into())
+        });
+        assert_eq!(
+            seen,
+            [
+                ("/a~1b/1/키".into(), "키".into(), "한글이 \"길다\" 😀".into()),
+                ("/sig".to_owned(), "sig".to_owned(), "0123456789".to_owned())
+            ]
+        );
+        assert_eq!(
+            edited.unwrap(),
+            r#"{"n": 1.0 ,"a/b":["짧다",{"키":"\"새\""}],"긴 이름은 그대로":"x","s\u0069g":"0123456789"}"#
+        );
+        assert_eq!(edit_strings(json, 1000, &mut |_, _| unreachable!()), None);
+        assert_eq!(edit_strings(r#""0123456789ab""#, 3, &mut |at, _| Some(at.pointer.into())).unwrap(), "\"\"");
+        for broken in ["\"", "{\"a", "[\"\\", "}", "]", "{\"a\":\"b\\"] {
+            edit_strings(broken, 0, &mut |_, _| None);
+        }
     }
 
     #[test]

@@ -402,11 +402,13 @@ impl Block {
                 origin: fields.optional("gjcOrigin").ok().flatten(),
                 extra: fields.rest(),
             },
-            "thinking" => Self::Thinking {
-                thinking: fields.required("thinking")?,
-                signature: fields.optional::<String>("thinkingSignature")?.filter(|text| !text.is_empty()),
-                extra: fields.rest(),
-            },
+            "thinking" => {
+                let thinking = fields.required("thinking")?;
+                // One that was dropped for its length is no signature, but its place in the line is kept.
+                let dropped = fields.peek("thinkingSignature").is_some_and(|raw| raw.get() == "\"\"");
+                let signature = if dropped { None } else { fields.optional("thinkingSignature")? };
+                Self::Thinking { thinking, signature, extra: fields.rest() }
+            }
             "redactedThinking" => Self::RedactedThinking { data: fields.required("data")?, extra: fields.rest() },
             "image" => {
                 let data: String = fields.required("data")?;

@@ -1,6 +1,6 @@
 //! gjc's own entries: `custom` lines whose `customType` begins with `gjc.`. Other readers skip them.
 
-use crate::fields::{FieldError, Fields, JsonObject};
+use crate::fields::{FieldError, Fields, JsonObject, RawFields};
 use crate::{BlobRef, DeliveryId, EntryId, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -68,6 +68,35 @@ pub struct ModelRef {
     pub id: String,
     /// The wire, as in `anthropic-messages`.
     pub api: String,
+}
+
+/// An entry's place in an effect of several entries, as the field `gjcPart` of all but the first of them, the intent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The intent's id.
+    pub of: EntryId,
+    /// Which of the entries that follow from it, from 1.
+    pub n: u32,
+}
+
+impl Part {
+    const FIELD: &str = "gjcPart";
+
+    /// The field of an entry that says so.
+    #[must_use]
+    pub fn field(&self) -> (Box<str>, Box<RawValue>) {
+        let mut json = Vec::new();
+        JsonObject::begin(&mut json).field("of", &self.of).field("n", &self.n).end();
+        let json = String::from_utf8(json).unwrap_or_default();
+        (Self::FIELD.into(), RawValue::from_string(json).unwrap_or_default())
+    }
+
+    /// What an entry says of itself; `None` when it says nothing that can be read.
+    #[must_use]
+    pub fn among(fields: &RawFields) -> Option<Self> {
+        let (_, raw) = fields.iter().rev().find(|(name, _)| &**name == Self::FIELD)?;
+        serde_json::from_str(raw.get()).ok()
+    }
 }
 
 /// How long a model may think before it answers.

@@ -23,11 +23,25 @@ struct Held {
     stored: bool,
 }
 
-/// A blob that was written and is not known to be durable yet.
+/// A blob, or another whole file, that was written and is not known to be durable yet.
 pub(crate) struct Unsynced<F: Fs> {
-    pub(crate) name: BlobRef,
+    dir: PathBuf,
+    name: String,
+    bytes: Arc<[u8]>,
     /// `None` after a failed sync: the kernel may have dropped its pages, so it is stored anew.
     pub(crate) file: Option<F::File>,
+}
+
+impl<F: Fs> Unsynced<F> {
+    /// The folder that holds its name.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes it once more, whatever stands under its name: a sync of it has failed.
+    pub(crate) fn store_anew(&self, fs: &F) -> io::Result<F::File> {
+        write_whole(fs, &self.dir, &self.name, &self.bytes)
+    }
 }
 
 impl<F: Fs> BlobStore<F> {
@@ -57,54 +71,9 @@ impl<F: Fs> BlobStore<F> {
         let (Some(dir), Some(bytes)) = (&self.dir, self.held().get(name).map(|held| Arc::clone(&held.bytes))) else {
             return Ok(None);
         };
-        let path = dir.join(name.hex());
-        if let Ok(file) = self.fs.open(&path, Open::Read)
-            && read_all(&file).is_ok_and(|there| there == *bytes)
-        {
-            self.mark(name);
-            return Ok(Some(Unsynced { name: *name, file: Some(file) }));
-        }
-        let file = self.write(name, &bytes, dir)?;
+        let unsynced = store_whole(&*self.fs, dir, &name.hex(), bytes)?;
         self.mark(name);
-        Ok(Some(Unsynced { name: *name, file: Some(file) }))
-    }
-
-    /// Writes a blob once more, whatever stands under its name: a sync of it has failed.
-    pub(crate) fn store_anew(&self, name: &BlobRef) -> io::Result<F::File> {
-        let dir = self.dir.as_ref().ok_or_else(|| io::Error::other("these blobs are in memory only"))?;
-        let bytes = self.get(name).map_err(io::Error::other)?;
-        self.write(name, &bytes, dir)
-    }
-
-    fn write(&self, name: &BlobRef, bytes: &[u8], dir: &Path) -> io::Result<F::File> {
-        let path = dir.join(name.hex());
-        let (temporary, file) = loop {
-            static NEXT: AtomicU64 = AtomicU64::new(0);
-            let count = NEXT.fetch_add(1, Ordering::Relaxed);
-            let temporary = dir.join(format!(".{}.{}-{count}.tmp", name.hex(), std::process::id()));
-            match self.fs.open(&temporary, Open::CreateNew) {
-                Ok(file) => break (temporary, file),
-                // Left by a process of the same number that died here.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        };
-        gjc_fp::fp!("log.blob.opened");
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match file.append(rest) {
-                Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
-                failed => {
-                    let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    let _ = self.fs.unlink(&temporary);
-                    return Err(error);
-                }
-            }
-        }
-        gjc_fp::fp!("log.blob.written");
-        self.fs.rename(&temporary, &path)?;
-        gjc_fp::fp!("log.blob.renamed");
-        Ok(file)
+        Ok(Some(unsynced))
     }
 
     /// Whether [`BlobStore::store`] has seen to it already.
@@ -126,6 +95,46 @@ impl<F: Fs> BlobStore<F> {
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<BlobRef, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a file under its final name. One that is there already, whole, is left alone.
+pub(crate) fn store_whole<F: Fs>(fs: &F, dir: &Path, name: &str, bytes: Arc<[u8]>) -> io::Result<Unsynced<F>> {
+    let file = match fs.open(&dir.join(name), Open::Read) {
+        Ok(file) if read_all(&file).is_ok_and(|there| there == *bytes) => file,
+        _ => write_whole(fs, dir, name, &bytes)?,
+    };
+    Ok(Unsynced { dir: dir.into(), name: name.into(), bytes, file: Some(file) })
+}
+
+/// Temporary name, bytes, rename.
+fn write_whole<F: Fs>(fs: &F, dir: &Path, name: &str, bytes: &[u8]) -> io::Result<F::File> {
+    let (temporary, file) = loop {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let count = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = dir.join(format!(".{name}.{}-{count}.tmp", std::process::id()));
+        match fs.open(&temporary, Open::CreateNew) {
+            Ok(file) => break (temporary, file),
+            // Left by a process of the same number that died here.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    };
+    gjc_fp::fp!("log.blob.opened");
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match file.append(rest) {
+            Ok(wrote) if wrote > 0 => rest = &rest[wrote..],
+            failed => {
+                let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
+                let _ = fs.unlink(&temporary);
+                return Err(error);
+            }
+        }
+    }
+    gjc_fp::fp!("log.blob.written");
+    fs.rename(&temporary, &dir.join(name))?;
+    gjc_fp::fp!("log.blob.renamed");
+    Ok(file)
 }
 
 /// A whole file.

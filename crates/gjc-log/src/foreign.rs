@@ -264,8 +264,9 @@ impl<F: Fs> Writer<F> {
             && to != from
         {
             let body = gjc_entry::Body::Own(Own::Leaf { from: Some(from), to: Some(to.clone()) });
-            let draft = Draft { body, label: self.label(), parent: ParentOf::Id(to) };
-            self.take(draft).map_err(io::Error::other)?;
+            let draft = Draft { parent: ParentOf::Id(to), ..Draft::new(body, self.label()) };
+            let (at, entry) = self.encode(draft, &[]).map_err(io::Error::other)?;
+            self.take(at, entry);
         }
         for line in lacking {
             self.take_line(&line);

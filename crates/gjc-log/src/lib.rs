@@ -15,6 +15,7 @@
 pub mod fs;
 pub mod scan;
 
+mod artifact;
 mod blobs;
 mod copy;
 mod error;

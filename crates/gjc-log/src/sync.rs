@@ -1,6 +1,6 @@
 //! Durability: a thread of its own syncs, and one number tells how far.
 
-use crate::blobs::{BlobStore, Unsynced};
+use crate::blobs::Unsynced;
 use crate::fs::{Fs, FsFile, Stat};
 use std::collections::BTreeSet;
 use std::io;
@@ -63,7 +63,6 @@ pub async fn durable(storage: &mut watch::Receiver<Storage>, lsn: Lsn) -> Result
 /// What writer and thread share.
 pub(crate) struct Shared<F: Fs> {
     fs: Arc<F>,
-    blobs: Arc<BlobStore<F>>,
     state: Mutex<State<F>>,
     /// Held by whoever changes bytes of the file; in it, the file as it was left. Locked before `state`.
     left: Mutex<Option<Stat>>,
@@ -121,7 +120,7 @@ pub(crate) struct Publish {
 }
 
 impl<F: Fs> Shared<F> {
-    pub(crate) fn new(fs: Arc<F>, blobs: Arc<BlobStore<F>>) -> Self {
+    pub(crate) fn new(fs: Arc<F>) -> Self {
         let state = State {
             file: None,
             path: PathBuf::new(),
@@ -145,7 +144,6 @@ impl<F: Fs> Shared<F> {
         };
         Self {
             fs,
-            blobs,
             state: Mutex::new(state),
             left: Mutex::default(),
             wake: Condvar::new(),
@@ -225,7 +223,7 @@ impl<F: Fs> Shared<F> {
                 state.kept.push((at, lines.into()));
             }
             if !blobs.is_empty() {
-                state.dirs.extend(self.blobs.dir().map(Path::to_path_buf));
+                state.dirs.extend(blobs.iter().map(|blob| blob.dir().to_path_buf()));
                 state.blobs.extend(blobs);
             }
         }
@@ -353,7 +351,7 @@ impl<F: Fs> Shared<F> {
             return Ok(());
         }
         blob.file = None;
-        let anew = self.blobs.store_anew(&blob.name)?;
+        let anew = blob.store_anew(&self.fs)?;
         sync(&anew)?;
         blob.file = Some(anew);
         Ok(())

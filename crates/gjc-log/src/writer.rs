@@ -1,5 +1,6 @@
 //! The one owner of a session file.
 
+use crate::artifact::Artifacts;
 use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
 use crate::foreign::{Unwritable, Watched};
@@ -11,7 +12,7 @@ use crate::tail::append_all;
 use gjc_entry::tree::NewNode;
 use gjc_entry::{
     At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
-    Ordinal, ParentOf, PathNodes, Skeleton, Source, Timestamp,
+    Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -113,6 +114,10 @@ pub struct Writer<F: Fs> {
     unstored: Vec<BlobRef>,
     pub(crate) cache: Cache,
     pub(crate) shared: Arc<Shared<F>>,
+    /// Files of the session's own folder that lines in `unwritten` name.
+    pub(crate) artifacts: Artifacts,
+    /// The longest line, in bytes: an index has 32 bits for it.
+    longest: u32,
     thread: Option<std::thread::JoinHandle<()>>,
     pub(crate) watched: Watched,
     pub(crate) damage: Vec<Damage>,
@@ -140,7 +145,7 @@ impl<F: Fs> Writer<F> {
         found: Option<Stat>,
     ) -> Self {
         let mut writer = Self {
-            shared: Arc::new(Shared::new(Arc::clone(&env.fs), Arc::clone(&env.blobs))),
+            shared: Arc::new(Shared::new(Arc::clone(&env.fs))),
             env,
             last: header.at,
             header,
@@ -151,7 +156,9 @@ impl<F: Fs> Writer<F> {
             moved: 0,
             due: matches!(place, Place::Disk { .. }),
             unstored: Vec::new(),
+            artifacts: Artifacts::default(),
             cache: Cache::default(),
+            longest: u32::MAX,
             thread: None,
             place,
             watched: Watched::default(),
@@ -191,10 +198,19 @@ impl<F: Fs> Writer<F> {
             return Err(Refused::NoSuchParent(unknown));
         }
         let due = drafts.iter().any(|draft| makes_due(&draft.body));
-        let mut ids = SmallVec::new();
+        // All of them are encoded before the first is taken in: a batch is refused whole.
+        let start = self.unwritten.len();
+        let mut entries: SmallVec<[(At, Entry); 4]> = SmallVec::new();
         for draft in drafts {
-            ids.push(self.take(draft)?);
+            match self.encode(draft, &entries) {
+                Ok(entry) => entries.push(entry),
+                Err(refused) => {
+                    self.unwritten.truncate(start);
+                    return Err(refused);
+                }
+            }
         }
+        let ids = entries.into_iter().map(|(at, entry)| self.take(at, entry)).collect();
         self.due |= due;
         match &self.place {
             Place::Memory => self.shared.in_memory(self.end()),
@@ -204,38 +220,57 @@ impl<F: Fs> Writer<F> {
         Ok(Appended { ids, lsn: self.lsn() })
     }
 
-    /// One entry: id, time, line, skeleton, cache.
-    pub(crate) fn take(&mut self, draft: Draft) -> Result<EntryId, Refused> {
+    /// The line of one entry, behind those of the same batch before it. The first of a batch is the intent that the
+    /// others name.
+    pub(crate) fn encode(&mut self, draft: Draft, before: &[(At, Entry)]) -> Result<(At, Entry), Refused> {
         let skeleton = &self.skeleton;
-        let id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
+        let taken = |id| skeleton.has_short(id) || before.iter().any(|(_, entry)| entry.id == EntryId::Short(id));
+        let id = EntryId::Short(self.env.ids.entry(&taken));
+        let last = before.last().map(|(_, entry)| entry);
         let parent = match draft.parent {
-            ParentOf::Leaf => skeleton.leaf().map(|leaf| skeleton.id(leaf)),
+            ParentOf::Leaf => last.map(|entry| entry.id.clone()).or_else(|| Some(skeleton.id(skeleton.leaf()?))),
             ParentOf::Id(id) => Some(id),
             ParentOf::Root => None,
         };
         // A label may be left out only while the session is, and was, public and trusted: readers take a line without one
         // to have the session's label so far.
-        let silent = draft.label == Label::PUBLIC_TRUSTED && skeleton.label() == Label::PUBLIC_TRUSTED;
+        let silent = draft.label == Label::PUBLIC_TRUSTED
+            && skeleton.label() == Label::PUBLIC_TRUSTED
+            && before.iter().all(|(_, entry)| entry.label.is_none());
+        let mut extra = draft.extra;
+        if let (Some((_, intent)), Ok(n)) = (before.first(), u32::try_from(before.len())) {
+            extra.push(Part { of: intent.id.clone(), n }.field());
+        }
         let entry = Entry {
-            id: id.clone(),
-            parent: parent.clone(),
-            at: self.env.clock.wall().max(self.last),
+            id,
+            parent,
+            at: self.env.clock.wall().max(last.map_or(self.last, |entry| entry.at)),
             label: (!silent).then_some(draft.label),
             body: draft.body,
-            extra: Vec::new(),
+            extra,
         };
         let (start, off) = (self.unwritten.len(), self.end());
         entry.write(&mut self.unwritten);
         let line = self.unwritten.len() - start - 1;
-        let Ok(len) = u32::try_from(line) else {
-            self.unwritten.truncate(start);
-            return Err(Refused::TooLong(line));
-        };
-        let at = At { off, len };
+        let fits = u32::try_from(line).ok().filter(|len| *len <= self.longest);
+        let len = fits.ok_or(Refused::TooLong(line))?;
+        Ok((At { off, len }, entry))
+    }
+
+    /// An encoded entry becomes part of the session: time, skeleton, cache.
+    pub(crate) fn take(&mut self, at: At, entry: Entry) -> EntryId {
+        let id = entry.id.clone();
         self.last = entry.at;
-        self.skeleton.push(NewNode { at, kind: entry.body.kind(), id: id.clone(), parent, label: entry.label });
+        let (kind, parent, label) = (entry.body.kind(), entry.parent.clone(), entry.label);
+        self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
         self.cache.keep(at, Arc::new(entry));
-        Ok(id)
+        id
+    }
+
+    /// Refuses lines from fewer bytes on than a file can hold, for tests.
+    #[cfg(feature = "testing")]
+    pub fn refuse_longer_than(&mut self, bytes: u32) {
+        self.longest = bytes;
     }
 
     /// Takes in an entry of another session as it is; `renamed` gives it a new id.
@@ -325,6 +360,7 @@ impl<F: Fs> Writer<F> {
             self.unwritten.clear();
             self.unwritten.shrink_to(64 * 1024);
             self.unstored.clear();
+            self.artifacts.clear();
             return Ok(());
         }
     }
@@ -340,6 +376,9 @@ impl<F: Fs> Writer<F> {
         let mut synced_later = Vec::new();
         for name in &self.unstored {
             synced_later.extend(self.env.blobs.store(name)?);
+        }
+        if let Some(file) = self.file_path() {
+            synced_later.extend(self.artifacts.store(&*self.env.fs, &self.shared, file)?);
         }
         Ok(synced_later)
     }

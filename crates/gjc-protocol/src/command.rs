@@ -1,6 +1,6 @@
 //! What a face may ask for.
 
-use gjc_entry::Origin;
+use gjc_entry::{EntryId, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,6 +38,24 @@ pub enum Command {
     Unqueue,
     /// End the running turn.
     Abort,
+    /// Go to another place of the session, while no turn runs. A message of a person is left out, to be said anew: the
+    /// place is then the entry before it, and the reply holds its text (`text`). The reply's `leaf` is the place; nothing
+    /// is written when the session stands there already.
+    MoveLeaf {
+        /// The entry; `null` is the beginning, before all entries.
+        #[serde(deserialize_with = "Option::deserialize")]
+        #[schemars(with = "String", extend("type" = ["string", "null"]))]
+        to: Option<EntryId>,
+    },
+    /// Give a place of the session a name. Control characters become spaces.
+    Label {
+        /// The entry.
+        #[schemars(with = "String")]
+        target: EntryId,
+        /// The name; without one, or with an empty one, the place loses its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+    },
     /// The whole state as a face needs it.
     Snapshot,
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how

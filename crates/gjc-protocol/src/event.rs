@@ -101,6 +101,12 @@ pub enum EventBody {
         /// How many wait.
         waiting: usize,
     },
+    /// The session stands at another place now: messages of the active path are others. Ask for a snapshot.
+    LeafMoved {
+        /// The entry that the next one follows; absent before all entries.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        leaf: Option<String>,
+    },
     /// What an answer took.
     Usage {
         /// Tokens and cost of this answer.

@@ -86,6 +86,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         env: env.clone(),
         system: files.system(&cwd),
         with_day: args.system_prompt.is_none(),
+        effects: Vec::new(),
         cwd,
         provider,
         model,

@@ -220,6 +220,7 @@ fn start(
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),
         with_day: true,
+        effects: Vec::new(),
     };
     Ok(gjc_agent::start(session, config, resumed))
 }

@@ -1,11 +1,14 @@
 //! Tests of the session actor and of what stands below it together.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::disallowed_methods)]
 
+mod admission;
 mod calls;
+mod effects;
 mod end;
 mod faces;
 mod held;
 mod labels;
+mod places;
 mod power_cuts;
 mod prompts;
 mod recovery;

@@ -339,6 +339,7 @@ impl Setup {
             policy: Policy::default(),
             system: "You are gjc.".into(),
             with_day: true,
+            effects: Vec::new(),
         };
         Self { config, clearance: Level::Restricted, asks: asked, started, gate, sent }
     }
