@@ -263,6 +263,17 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
     }
 }
 
+/// The `type` of a line that has a frame.
+pub(crate) fn type_of(line: &[u8]) -> Option<Cow<'_, str>> {
+    let mut keys = Keys { bytes: line.trim_ascii(), at: 1 };
+    while let Ok(Some((key, value))) = keys.next() {
+        if key == b"\"type\"" {
+            return text(value);
+        }
+    }
+    None
+}
+
 /// The label of a line whose keys another program has put into another order. No label is dropped on the way.
 fn late_label(line: &[u8]) -> Option<Label> {
     let mut keys = Keys { bytes: line, at: 1 };
