@@ -3,6 +3,7 @@
 //! - [`Reader`]: a snapshot of a file, for looking; changes no byte
 //! - [`Writer`]: the one owner of a file; appends, never rewrites
 //! - [`backwards`]: the first context, from the end of the file
+//! - [`index`]: what a scan found, kept for the next open; advice only
 //! - [`scan`]: from bytes to the skeleton of the tree, without parsing bodies
 //! - [`fs`]: the file system underneath, real or simulated
 //! - [`BlobStore`]: content-addressed bytes beside the sessions
@@ -15,6 +16,7 @@
 
 pub mod backwards;
 pub mod fs;
+pub mod index;
 pub mod scan;
 
 mod blobs;

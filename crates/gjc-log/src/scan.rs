@@ -57,6 +57,21 @@ static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
+    /// As a scan up to `covered` left it.
+    pub(crate) fn from_parts(
+        header: Header,
+        skeleton: Skeleton,
+        damage: Vec<Damage>,
+        covered: u64,
+        lines: u64,
+    ) -> Self {
+        Self { header: Some(header), no_header: None, skeleton, damage, covered, lines }
+    }
+
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// Reads complete lines from `covered` to `len`, through one reused buffer that grows only for a longer line.
     ///
     /// # Errors
