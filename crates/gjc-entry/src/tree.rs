@@ -243,7 +243,7 @@ pub enum Pushed {
 
 impl Skeleton {
     /// A tree as an index keeps it: [`Skeleton::nodes`] and [`Skeleton::foreign`] of an earlier one. `None` when they are
-    /// none: a parent that does not stand before its child, an id that is not there or stands twice.
+    /// none: a parent that does not stand before its child, an id that is not there or stands twice, a label that is none.
     #[must_use]
     pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>) -> Option<Self> {
         let running = nodes.last().map(Node::label);
@@ -258,7 +258,7 @@ impl Skeleton {
                 }
                 _ => true,
             };
-            if !before || twice {
+            if !before || twice || node.label > 7 {
                 return None;
             }
         }

@@ -27,7 +27,7 @@
 
 use crate::fs::{Fs, FsFile, Open, Stat};
 use crate::scan::{Scanned, frame};
-use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Node, Skeleton};
+use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Node, Ordinal, Skeleton};
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,14 +106,30 @@ pub fn store<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat, scanned: 
     written.and_then(|()| fs.rename(&temporary, index)).inspect_err(|_| drop(fs.unlink(&temporary)))
 }
 
-/// Whether a line that was read is what the index says: asked whenever an entry is used. `around`: the line with the byte
-/// before it and the byte behind it. One no, and the whole file is to be scanned anew.
+/// Whether a line that was read is what the index says of the entry at a place: asked whenever an entry is used. `around`:
+/// the line with the byte before it and the byte behind it. One no, and the whole file is to be scanned anew.
 #[must_use]
-pub fn proves(around: &[u8], id: &EntryId, damage: &[Damage], at: At) -> bool {
-    let [before, line @ .., behind] = around else { return false };
+pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, damage: &[Damage]) -> bool {
+    let ([before, line @ .., behind], Some(node)) = (around, skeleton.node(place)) else { return false };
+    let at = node.at();
+    let damaged = |is: fn(&DamageKind) -> bool, end: u64| {
+        damage.iter().any(|damage| is(&damage.kind) && damage.at.off + u64::from(damage.at.len) == end)
+    };
     // A record that was recovered stands behind the cut one.
-    let begins = *before == b'\n' || damage.iter().any(|damage| damage.at.off + u64::from(damage.at.len) == at.off);
-    begins && *behind == b'\n' && frame(line).is_ok_and(|frame| frame.id == *id)
+    let begins = *before == b'\n' || damaged(|kind| matches!(kind, DamageKind::Glued), at.off);
+    // Behind a recovered record a hole may stand.
+    let ends = *behind == b'\n' || *behind == 0;
+    let Ok(frame) = frame(line) else { return false };
+    let parent = match node.parent() {
+        Some(parent) => frame.parent == Some(skeleton.id(parent)),
+        None => {
+            let end = at.off + u64::from(at.len);
+            frame.parent.is_none() || damaged(|kind| matches!(kind, DamageKind::Orphan(_)), end)
+        }
+    };
+    let label =
+        frame.label.is_none_or(|label| node.label().level >= label.level && node.label().trusted == label.trusted);
+    begins && ends && parent && label && frame.kind == node.kind() && frame.id == skeleton.id(place)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,4 +3,5 @@
 
 mod frames;
 mod fs_suite;
+mod index;
 mod writer;
