@@ -35,6 +35,38 @@ const FOREIGN_ID: u8 = 1;
 const NAMELESS: u8 = 2;
 
 impl Node {
+    /// Of [`Node::to_bytes`].
+    pub const SIZE: usize = 24;
+
+    /// As an index stores it, little-endian.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&self.off.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.len.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.id.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.parent.to_le_bytes());
+        bytes[20..23].copy_from_slice(&[self.kind, self.label, self.flags]);
+        bytes
+    }
+
+    /// From the bytes of [`Node::to_bytes`]. Every bytes give a node; whether it can stand in a tree says
+    /// [`Skeleton::from_parts`].
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
+        let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3, i0, i1, i2, i3, p0, p1, p2, p3, kind, label, flags, _] =
+            *bytes;
+        Self {
+            off: u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
+            len: u32::from_le_bytes([l0, l1, l2, l3]),
+            id: u32::from_le_bytes([i0, i1, i2, i3]),
+            parent: u32::from_le_bytes([p0, p1, p2, p3]),
+            kind,
+            label,
+            flags,
+        }
+    }
+
     /// Where its line is.
     #[must_use]
     pub fn at(&self) -> At {
@@ -113,6 +145,42 @@ pub enum Pushed {
 }
 
 impl Skeleton {
+    /// A tree as an index keeps it: [`Skeleton::nodes`] and [`Skeleton::foreign`] of an earlier one. `None` when they are
+    /// none: a parent that does not stand before its child, an id that is not there or stands twice, a label that is none.
+    #[must_use]
+    pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>) -> Option<Self> {
+        let running = nodes.last().map(Node::label);
+        let mut tree = Self { running, foreign, ..Self::default() };
+        tree.by_short.reserve(nodes.len());
+        for (at, node) in (0u32..).zip(&nodes) {
+            let before = node.parent == NO_PARENT || node.parent < at;
+            let twice = match node.flags {
+                0 => tree.by_short.insert(node.id, Ordinal(at)).is_some(),
+                FOREIGN_ID => {
+                    tree.by_foreign.insert(tree.foreign.get(node.id as usize)?.clone(), Ordinal(at)).is_some()
+                }
+                _ => true,
+            };
+            if !before || twice || node.label > 7 {
+                return None;
+            }
+        }
+        tree.nodes = nodes;
+        Some(tree)
+    }
+
+    /// All entries in file order, as an index keeps them.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The ids that are not of the usual form, in file order, as an index keeps them.
+    #[must_use]
+    pub fn foreign(&self) -> &[Box<str>] {
+        &self.foreign
+    }
+
     /// Adds the next entry in file order.
     pub fn push(&mut self, new: NewNode) -> Pushed {
         if let Some(first) = self.find(&new.id) {

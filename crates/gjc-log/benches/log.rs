@@ -3,6 +3,7 @@
 
 use gjc_entry::{Clock, Ids};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs};
+use gjc_log::index;
 use gjc_log::scan::Scanned;
 use gjc_log::{Batch, BlobStore, Durability, LogEnv, Writer};
 use serde_json::{Value, json};
@@ -24,9 +25,14 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
     let small = bulk::cached(folder, "session-100MB.jsonl", Shape::of(100_000_000))?;
     let large = bulk::cached(folder, "session-1GB.jsonl", Shape::of(1_000_000_000))?;
     let labelled = bulk::cached(folder, "labelled-100MB.jsonl", Shape { labels: true, ..Shape::of(100_000_000) })?;
-    let open = |title: &str, file: &Path| Suite {
-        title: format!("log: index, {title}"),
-        rows: vec![Row::job("newline scan", "newline-scan", &[file]), Row::job("full index", "full-index", &[file])],
+    let open = |title: &str, file: &Path| {
+        let index = kept_index(folder, file)?;
+        let rows = vec![
+            Row::job("newline scan", "newline-scan", &[file]),
+            Row::job("full index", "full-index", &[file]),
+            Row::job("with its index file", "with-index-file", &[file, &index]),
+        ];
+        io::Result::Ok(Suite { title: format!("log: index, {title}"), rows })
     };
     let append = Suite {
         title: "log: append 1 KB (CPU of one)".into(),
@@ -43,7 +49,18 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
             Row::job("append, durable", "append-durable", &[folder]),
         ],
     };
-    Ok(vec![open("100 MB", &small), open("100 MB, labelled", &labelled), open("1 GB", &large), append, durable])
+    Ok(vec![open("100 MB", &small)?, open("100 MB, labelled", &labelled)?, open("1 GB", &large)?, append, durable])
+}
+
+/// The index of a file, as whoever scanned it keeps it.
+fn kept_index(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+    let file = OsFs.open(path, Open::Read)?;
+    let stat = file.stat()?;
+    let index = index::path_of(folder, path);
+    let mut scanned = Scanned::default();
+    scanned.scan(&file, stat.len)?;
+    index::store(&OsFs, &index, &file, &stat, &scanned)?;
+    Ok(index)
 }
 
 fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
@@ -51,6 +68,7 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
     match name {
         "newline-scan" => probe::took(|| newline_scan(path)),
         "full-index" => probe::took(|| full_index(path)),
+        "with-index-file" => probe::took(|| with_index_file(path, &arguments[1])),
         "bare-write" => bare(path, false),
         "bare-durable" => bare(path, true),
         "append-1" => append(path, 1),
@@ -80,6 +98,15 @@ fn full_index(path: &Path) -> io::Result<Value> {
     let len = file.stat()?.len;
     let mut scanned = Scanned::default();
     scanned.scan(&file, len)?;
+    Ok(json!({"entries": scanned.skeleton.len(), "damage": scanned.damage.len()}))
+}
+
+fn with_index_file(path: &Path, index: &Path) -> io::Result<Value> {
+    let file = OsFs.open(path, Open::Read)?;
+    let stat = file.stat()?;
+    let mut scanned =
+        index::load(&OsFs, index, &file, &stat).ok_or_else(|| io::Error::other("the index does not fit"))?;
+    scanned.scan(&file, stat.len)?;
     Ok(json!({"entries": scanned.skeleton.len(), "damage": scanned.damage.len()}))
 }
 

@@ -2,6 +2,8 @@
 //!
 //! - [`Reader`]: a snapshot of a file, for looking; changes no byte
 //! - [`Writer`]: the one owner of a file; appends, never rewrites
+//! - [`backwards`]: the first context, from the end of the file
+//! - [`index`]: what a scan found, kept for the next open; advice only
 //! - [`scan`]: from bytes to the skeleton of the tree, without parsing bodies
 //! - [`fs`]: the file system underneath, real or simulated
 //! - [`BlobStore`]: content-addressed bytes beside the sessions
@@ -12,7 +14,9 @@
 //! Order of a commit (`spec`: blobs → lines → sync): blobs are written and renamed, then the lines that name them; then a
 //! thread of its own syncs blobs, their folder and the session, and moves one number, [`Storage::durable`].
 
+pub mod backwards;
 pub mod fs;
+pub mod index;
 pub mod scan;
 
 mod artifact;

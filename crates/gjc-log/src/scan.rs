@@ -66,6 +66,21 @@ static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
+    /// As a scan up to `covered` left it.
+    pub(crate) fn from_parts(
+        header: Header,
+        skeleton: Skeleton,
+        damage: Vec<Damage>,
+        covered: u64,
+        lines: u64,
+    ) -> Self {
+        Self { header: Some(header), no_header: None, skeleton, damage, covered, lines }
+    }
+
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// Reads complete lines from `covered` to `len`, through one reused buffer that grows only for a longer line.
     ///
     /// # Errors
@@ -374,6 +389,17 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
         label: label.or_else(|| if sifted.label { late_label(line) } else { None }),
         doubtful: sifted.parents > 1,
     })
+}
+
+/// The `type` of a line that has a frame.
+pub(crate) fn type_of(line: &[u8]) -> Option<Cow<'_, str>> {
+    let mut keys = Keys { bytes: line.trim_ascii(), at: 1 };
+    while let Ok(Some((key, value))) = keys.next() {
+        if key == b"\"type\"" {
+            return text(value);
+        }
+    }
+    None
 }
 
 /// The label of a line whose keys another program has put into another order. No label is dropped on the way.

@@ -17,7 +17,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 /// Rows that are compared with each other.
 #[derive(Debug, Clone)]
@@ -62,10 +61,10 @@ impl Row {
 /// # Errors
 /// The job's.
 pub fn took(job: impl FnOnce() -> io::Result<Value>) -> io::Result<Value> {
-    let start = Instant::now();
+    let (start, cpu) = (wall_ns(), cpu_ns());
     let found = job()?;
-    let nanos = start.elapsed().as_nanos();
-    Ok(json!({"ns": u64::try_from(nanos).unwrap_or(u64::MAX), "vm_hwm_kib": peak_kib(), "found": found}))
+    let (ns, cpu) = (wall_ns() - start, cpu_ns() - cpu);
+    Ok(json!({"ns": ns, "cpu_ns": cpu, "vm_hwm_kib": peak_kib(), "found": found}))
 }
 
 /// As [`took`], for what is done many times: `ns` is the median of one.
@@ -145,7 +144,7 @@ pub fn main(
 
 /// A suite, measured.
 fn table(suite: &Suite, runs: usize) -> io::Result<String> {
-    let mut samples: Vec<Vec<(u64, u64)>> = vec![Vec::new(); suite.rows.len()];
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); suite.rows.len()];
     for round in 0..=runs {
         for (row, samples) in suite.rows.iter().zip(&mut samples) {
             let sample = once(row)?;
@@ -164,21 +163,23 @@ fn table(suite: &Suite, runs: usize) -> io::Result<String> {
     let width = suite.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let _ = writeln!(
         out,
-        "{:<width$} {:>10} {:>10} {:>7} {:>10} {:>9}",
-        "", "min ms", "p50 ms", "ratio", "p99 ms", "peak MiB"
+        "{:<width$} {:>10} {:>10} {:>7} {:>10} {:>10} {:>9}",
+        "", "min ms", "p50 ms", "ratio", "p99 ms", "min CPU", "peak MiB"
     );
     let mut measure = 0.0;
     for (index, (row, samples)) in suite.rows.iter().zip(&mut samples).enumerate() {
         samples.sort_unstable();
-        let at = |percent: usize| samples[(samples.len() * percent).div_ceil(100).saturating_sub(1)].0 as f64 / 1e6;
-        let peak = samples.iter().map(|sample| sample.1).max().unwrap_or(0) as f64 / 1024.0;
+        let at = |percent: usize| samples[(samples.len() * percent).div_ceil(100).saturating_sub(1)].ns as f64 / 1e6;
+        let peak = samples.iter().map(|sample| sample.peak_kib).max().unwrap_or(0) as f64 / 1024.0;
+        // On a busy machine the wall says more about the others.
+        let cpu = samples.iter().map(|sample| sample.cpu_ns).min().unwrap_or(0) as f64 / 1e6;
         if index == 0 {
             measure = at(50);
         }
         let (min, p50, p99) = (at(1), at(50), at(99));
         let _ = writeln!(
             out,
-            "{:<width$} {min:>10.4} {p50:>10.4} {:>6.2}x {p99:>10.4} {peak:>9.1}",
+            "{:<width$} {min:>10.4} {p50:>10.4} {:>6.2}x {p99:>10.4} {cpu:>10.4} {peak:>9.1}",
             row.name,
             p50 / measure
         );
@@ -186,14 +187,22 @@ fn table(suite: &Suite, runs: usize) -> io::Result<String> {
     Ok(out)
 }
 
-/// Nanoseconds and peak KiB of one run.
-fn once(row: &Row) -> io::Result<(u64, u64)> {
+/// One run of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sample {
+    ns: u64,
+    /// The same where the job did not say.
+    cpu_ns: u64,
+    peak_kib: u64,
+}
+
+fn once(row: &Row) -> io::Result<Sample> {
     let wrong = |why: String| io::Error::other(format!("`{}` could not be measured: {why}", row.name));
     let (program, arguments) = row.command.split_first().ok_or_else(|| wrong("it names no program".into()))?;
     let out = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
     let line: Value = serde_json::from_slice(&out.stdout).map_err(|error| wrong(format!("{error}, {}", out.status)))?;
     match (line["ns"].as_u64(), line["vm_hwm_kib"].as_u64()) {
-        (Some(ns), Some(peak)) => Ok((ns, peak)),
+        (Some(ns), Some(peak_kib)) => Ok(Sample { ns, cpu_ns: line["cpu_ns"].as_u64().unwrap_or(ns), peak_kib }),
         _ => Err(wrong(format!("it said {line}"))),
     }
 }
@@ -211,7 +220,7 @@ mod tests {
         let suite = Suite { title: "열기".into(), rows: vec![row("밑바닥", 2_000_000), row("ours", 5_000_000)] };
         let table = table(&suite, 3).unwrap();
         let last: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
-        assert_eq!(last, ["ours", "5.0000", "5.0000", "2.50x", "5.0000", "2.0"]);
+        assert_eq!(last, ["ours", "5.0000", "5.0000", "2.50x", "5.0000", "5.0000", "2.0"]);
     }
 
     #[test]

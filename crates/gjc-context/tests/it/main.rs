@@ -1,5 +1,5 @@
 //! Tests of what the model sees.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod check;
 mod family;
@@ -12,3 +12,4 @@ mod model;
 mod props;
 mod random;
 mod symptoms;
+mod tail_first;

@@ -4,4 +4,5 @@
 mod fixtures;
 mod frames;
 mod fs_suite;
+mod index;
 mod writer;
