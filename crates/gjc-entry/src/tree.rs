@@ -145,28 +145,34 @@ pub enum Pushed {
 }
 
 impl Skeleton {
-    /// A tree as an index keeps it: [`Skeleton::nodes`] and [`Skeleton::foreign`] of an earlier one. `None` when they are
-    /// none: a parent that does not stand before its child, an id that is not there or stands twice, a label that is none.
+    /// A tree as an index keeps it: [`Skeleton::nodes`], [`Skeleton::foreign`] and [`Skeleton::patches`] of an earlier one.
+    /// `None` when they are none: a parent that does not stand before its child, an id that is not there, a label that is
+    /// none. That no id stands twice is taken on trust; a checksum vouches for it.
     #[must_use]
-    pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>) -> Option<Self> {
-        let running = nodes.last().map(Node::label);
-        let mut tree = Self { running, foreign, ..Self::default() };
-        tree.by_short.reserve(nodes.len());
-        for (at, node) in (0u32..).zip(&nodes) {
-            let before = node.parent == NO_PARENT || node.parent < at;
-            let twice = match node.flags {
-                0 => tree.by_short.insert(node.id, Ordinal(at)).is_some(),
-                FOREIGN_ID => {
-                    tree.by_foreign.insert(tree.foreign.get(node.id as usize)?.clone(), Ordinal(at)).is_some()
-                }
-                _ => true,
-            };
-            if !before || twice || node.label > 7 {
-                return None;
-            }
+    pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>, patches: Vec<(At, At)>) -> Option<Self> {
+        let sound = |(at, node): (u32, &Node)| {
+            (node.parent == NO_PARENT || node.parent < at)
+                && node.label <= 7
+                && node.flags <= FOREIGN_ID | NAMELESS
+                && (node.flags & FOREIGN_ID == 0 || (node.id as usize) < foreign.len())
+        };
+        if !(0u32..).zip(&nodes).all(sound) {
+            return None;
         }
-        tree.nodes = nodes;
-        Some(tree)
+        let leaf = nodes.iter().rposition(|node| !node.is_nameless());
+        Some(Self {
+            leaf: leaf.and_then(|last| u32::try_from(last).ok()).map(Ordinal),
+            running: nodes.last().map(Node::label),
+            patches: patches.into_iter().collect(),
+            nodes,
+            foreign,
+            ..Self::default()
+        })
+    }
+
+    /// Which entries have another content, and where it stands.
+    pub fn patches(&self) -> impl ExactSizeIterator<Item = (At, At)> {
+        self.patches.iter().map(|(base, patch)| (*base, *patch))
     }
 
     /// All entries in file order, as an index keeps them.

@@ -11,7 +11,7 @@
 //! [`Found::agrees`] is to be asked once the index is there.
 
 use crate::fs::FsFile;
-use crate::scan::{Frame, Scanned, frame, is_json, type_of};
+use crate::scan::{Frame, Scanned, frame, is_json};
 use gjc_entry::{At, Body, Entry, EntryId, Header, Kind, Label, Leaf, NeedsIndex, PathNode, PathNodes, Skeleton};
 use std::collections::HashSet;
 use std::io;
@@ -143,6 +143,10 @@ impl Walk {
             return Step::On;
         }
         let (Ok(frame), Ok(len)) = (frame(line), u32::try_from(line.len())) else { return Step::Doubt };
+        // What a change of an entry means is for the index to say.
+        if matches!(frame.kind, Kind::HeaderPatch | Kind::EntryPatch) {
+            return Step::Doubt;
+        }
         // An id that comes twice belongs to the line farther ahead, and a parent that was passed already stands behind its
         // child: the index knows what becomes of both.
         let parent_passed = frame.parent.as_ref().is_some_and(|id| *id == frame.id || self.seen.contains(id));
@@ -174,7 +178,7 @@ impl Walk {
                         self.kept = Some(first_kept);
                     }
                 }
-                Kind::Unknown if type_of(line).as_deref() == Some("reset_boundary") => return Step::Complete,
+                Kind::ResetBoundary => return Step::Complete,
                 _ => {}
             }
         }

@@ -17,7 +17,7 @@
 //! | 8 | XXH3 of that line |
 //! | 4 | length of the part behind the records |
 //! | 24 × entries | [`gjc_entry::Node`]s |
-//! | … | header line, foreign ids, damage |
+//! | … | header line, foreign ids, changed entries, damage |
 //! | 8 | XXH3 of all bytes before |
 //!
 //! It is taken when the checksum is right, device and inode are those of the file, the file is at least as long as what
@@ -77,8 +77,9 @@ pub fn load<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat) -> Option<
     let mut rest = Rest(&rest);
     let header = Header::parse(rest.text()?).ok()?;
     let foreign = (0..rest.number()?).map(|_| rest.text().map(Into::into)).collect::<Option<Vec<_>>>()?;
+    let patches = (0..rest.number()?).map(|_| Some((rest.at()?, rest.at()?))).collect::<Option<Vec<_>>>()?;
     let damage = (0..rest.number()?).map(|_| rest.damage()).collect::<Option<Vec<_>>>()?;
-    let skeleton = Skeleton::from_parts(nodes, foreign)?;
+    let skeleton = Skeleton::from_parts(nodes, foreign, patches)?;
     Some(Scanned::from_parts(header, skeleton, damage, head.covered, head.lines))
 }
 
@@ -208,6 +209,8 @@ fn encode<F: FsFile>(file: &F, stat: &Stat, scanned: &Scanned) -> io::Result<Opt
     put_text(&mut rest, &line[..line.len() - 1]);
     put_number(&mut rest, scanned.skeleton.foreign().len());
     scanned.skeleton.foreign().iter().for_each(|id| put_text(&mut rest, id.as_bytes()));
+    put_number(&mut rest, scanned.skeleton.patches().len());
+    scanned.skeleton.patches().flat_map(|(base, patch)| [base, patch]).for_each(|at| put_at(&mut rest, at));
     put_number(&mut rest, scanned.damage.len());
     for damage in &scanned.damage {
         if !put_damage(&mut rest, damage) {
@@ -324,6 +327,11 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
+fn put_at(out: &mut Vec<u8>, at: At) {
+    out.extend_from_slice(&at.off.to_le_bytes());
+    out.extend_from_slice(&at.len.to_le_bytes());
+}
+
 /// Whether it is damage of the file, and not of this moment.
 fn put_damage(out: &mut Vec<u8>, damage: &Damage) -> bool {
     let (tag, text) = match &damage.kind {
@@ -334,10 +342,10 @@ fn put_damage(out: &mut Vec<u8>, damage: &Damage) -> bool {
         DamageKind::Repeated(id) => (4, id.to_string()),
         DamageKind::Orphan(id) => (5, id.to_string()),
         DamageKind::Body(why) => (6, why.clone()),
+        DamageKind::Patch(id) => (7, id.to_string()),
         _ => return false,
     };
-    out.extend_from_slice(&damage.at.off.to_le_bytes());
-    out.extend_from_slice(&damage.at.len.to_le_bytes());
+    put_at(out, damage.at);
     out.push(tag);
     put_text(out, text.as_bytes());
     true
@@ -358,8 +366,12 @@ impl<'a> Rest<'a> {
         std::str::from_utf8(text).ok()
     }
 
+    fn at(&mut self) -> Option<At> {
+        Some(At { off: u64::from_le_bytes(take(&mut self.0)?), len: u32::from_le_bytes(take(&mut self.0)?) })
+    }
+
     fn damage(&mut self) -> Option<Damage> {
-        let at = At { off: u64::from_le_bytes(take(&mut self.0)?), len: u32::from_le_bytes(take(&mut self.0)?) };
+        let at = self.at()?;
         let [tag] = take(&mut self.0)?;
         let text = self.text()?;
         let kind = match tag {
@@ -370,6 +382,7 @@ impl<'a> Rest<'a> {
             4 => DamageKind::Repeated(EntryId::new(text)),
             5 => DamageKind::Orphan(EntryId::new(text)),
             6 => DamageKind::Body(text.into()),
+            7 => DamageKind::Patch(EntryId::new(text)),
             _ => return None,
         };
         Some(Damage { at, kind })

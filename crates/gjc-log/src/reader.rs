@@ -1,13 +1,17 @@
 //! A look at a session file that changes no byte of it.
 
+use crate::backwards::{self, Found};
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
+use crate::index;
 use crate::scan::{Scanned, read_line};
 use gjc_entry::fields::{FieldError, replace_lone_surrogates};
-use gjc_entry::{At, Blobs, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source};
+use gjc_entry::{
+    At, Blobs, ContextPath, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source,
+};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What was loaded, and what is wrong with it.
 #[derive(Debug)]
@@ -37,9 +41,20 @@ pub enum Tail {
 pub struct Reader<F: Fs> {
     file: F::File,
     path: PathBuf,
-    scanned: Scanned,
     header: Header,
     stat: Stat,
+    tree: Tree,
+    /// The whole file scanned, once an index file turned out to be about another content.
+    anew: OnceLock<Scanned>,
+}
+
+/// How much of the tree is known.
+#[derive(Debug)]
+enum Tree {
+    /// The end of the active path, with the whole context in it.
+    End(Found),
+    /// All of it; up to `proved`, an index file said so, and each line that is used has to prove it.
+    Whole { scanned: Scanned, damage: Vec<Damage>, proved: u64 },
 }
 
 /// What a [`Reader::refresh`] found.
@@ -65,22 +80,106 @@ impl<F: Fs> Reader<F> {
     /// # Errors
     /// [`OpenError`] when there is no session in it; damage is no error.
     pub fn open(fs: &F, path: &Path) -> Result<Loaded<Self>, OpenError> {
-        let failed = |why: io::Error| match why.kind() {
-            io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
-            _ => OpenError::Io { path: path.into(), why },
+        let (file, stat) = Self::handle(fs, path)?;
+        let mut scanned = Scanned::default();
+        scanned.scan(&file, stat.len).map_err(|why| failed(path, why))?;
+        Self::whole(path, file, stat, scanned, 0)
+    }
+
+    /// As [`Reader::open`], with the index file of an earlier look where there is one, which makes it fast and changes no
+    /// answer. After a scan of a large file that nobody is writing one is left for the next look.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_with(fs: &F, path: &Path, agent_dir: &Path) -> Result<Loaded<Self>, OpenError> {
+        let (file, stat) = Self::handle(fs, path)?;
+        let kept = index::path_of(agent_dir, path);
+        if let Some(mut scanned) = index::load(fs, &kept, &file, &stat) {
+            let proved = scanned.covered;
+            scanned.scan(&file, stat.len).map_err(|why| failed(path, why))?;
+            return Self::whole(path, file, stat, scanned, proved);
+        }
+        let mut scanned = Scanned::default();
+        scanned.scan(&file, stat.len).map_err(|why| failed(path, why))?;
+        let alone = || file.try_lock().is_ok_and(|held| held == Held::Ours);
+        if stat.len >= index::SMALLEST && scanned.covered == stat.len && alone() {
+            // Best effort: a folder that cannot be written to costs the next look some milliseconds.
+            let _ = index::store(fs, &kept, &file, &stat, &scanned);
+            // The lock that was tried goes with its handle.
+            let (file, _) = Self::handle(fs, path)?;
+            return Self::whole(path, file, stat, scanned, 0);
+        }
+        Self::whole(path, file, stat, scanned, 0)
+    }
+
+    /// Opens a file for its context alone, read from its end: the cost grows with the active path, never with the file.
+    /// [`Source::context_path`] of the current leaf is known then, and nothing else of the tree. Where the end leaves any
+    /// doubt the file is indexed, as by [`Reader::open_with`].
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_end(fs: &F, path: &Path, agent_dir: &Path) -> Result<Loaded<Self>, OpenError> {
+        let (file, stat) = Self::handle(fs, path)?;
+        let Ok(found) = backwards::context_path(&file, stat.len).map_err(|why| failed(path, why))? else {
+            return Self::open_with(fs, path, agent_dir);
         };
+        let tail = tail_of(found.covered, stat.len);
+        let header = found.header.clone();
+        let value = Self { file, path: path.into(), header, stat, tree: Tree::End(found), anew: OnceLock::new() };
+        Ok(Loaded { value, damage: Vec::new(), tail })
+    }
+
+    fn handle(fs: &F, path: &Path) -> Result<(F::File, Stat), OpenError> {
+        let failed = |why| failed(path, why);
         // Opening a pipe would wait for its other end.
         if !fs.stat(path).map_err(failed)?.is_file {
             return Err(failed(io::Error::other("it is no regular file")));
         }
         let file = fs.open(path, Open::Read).map_err(failed)?;
         let stat = file.stat().map_err(failed)?;
-        let mut scanned = Scanned::default();
-        scanned.scan(&file, stat.len).map_err(failed)?;
+        Ok((file, stat))
+    }
+
+    fn whole(
+        path: &Path,
+        file: F::File,
+        stat: Stat,
+        mut scanned: Scanned,
+        proved: u64,
+    ) -> Result<Loaded<Self>, OpenError> {
         let header = header_of(path, &scanned)?;
-        let (damage, tail) = (std::mem::take(&mut scanned.damage), tail_of(&scanned, stat.len));
-        let value = Self { file, path: path.into(), scanned, header, stat };
+        let (damage, tail) = (std::mem::take(&mut scanned.damage), tail_of(scanned.covered, stat.len));
+        let tree = Tree::Whole { scanned, damage: if proved > 0 { damage.clone() } else { Vec::new() }, proved };
+        let value = Self { file, path: path.into(), header, stat, tree, anew: OnceLock::new() };
         Ok(Loaded { value, damage, tail })
+    }
+
+    fn scanned(&self) -> Option<&Scanned> {
+        self.anew.get().or(match &self.tree {
+            Tree::Whole { scanned, .. } => Some(scanned),
+            Tree::End(_) => None,
+        })
+    }
+
+    /// Whether the line at a place is what an index file said of it. If it is not, the whole file is scanned anew.
+    fn prove(&self, at: At) {
+        let Tree::Whole { scanned, damage, proved } = &self.tree else { return };
+        if at.off >= *proved || self.anew.get().is_some() {
+            return;
+        }
+        let around = At { off: at.off.saturating_sub(1), len: at.len.saturating_add(2) };
+        let place = scanned.skeleton.at_offset(at.off);
+        // Entries without ids, or changed ones, say less than an index asks for; their files are small.
+        let proves = read_line(&self.file, around)
+            .is_ok_and(|around| place.is_some_and(|place| index::proves(&around, &scanned.skeleton, place, damage)));
+        if !proves {
+            self.anew.get_or_init(|| {
+                let mut scanned = Scanned::default();
+                // What cannot be read is told by whoever reads it next.
+                let _ = scanned.scan(&self.file, self.stat.len);
+                scanned
+            });
+        }
     }
 
     /// The file.
@@ -102,15 +201,24 @@ impl<F: Fs> Reader<F> {
     pub fn refresh(&mut self, fs: &F, damage: &mut Vec<Damage>) -> Result<Change, Gone> {
         let (named, ours) = (fs.stat(&self.path).map_err(|_| Gone)?, self.file.stat().map_err(|_| Gone)?);
         let same = |other: &Stat| (other.dev, other.inode) == (self.stat.dev, self.stat.inode);
-        if !same(&named) || !same(&ours) || ours.len < self.scanned.covered {
+        let fresh = match self.anew.take() {
+            Some(scanned) => Some(scanned),
+            None if matches!(self.tree, Tree::End(_)) => Some(Scanned::default()),
+            None => None,
+        };
+        if let Some(scanned) = fresh {
+            self.tree = Tree::Whole { scanned, damage: Vec::new(), proved: 0 };
+        }
+        let Tree::Whole { scanned, .. } = &mut self.tree else { return Err(Gone) };
+        if !same(&named) || !same(&ours) || ours.len < scanned.covered {
             return Err(Gone);
         }
-        let before = self.scanned.skeleton.len();
-        self.scanned.scan(&self.file, ours.len).map_err(|_| Gone)?;
-        damage.append(&mut self.scanned.damage);
-        self.header = self.scanned.header.clone().unwrap_or_else(|| self.header.clone());
+        let before = scanned.skeleton.len();
+        scanned.scan(&self.file, ours.len).map_err(|_| Gone)?;
+        damage.append(&mut scanned.damage);
+        self.header = scanned.header.clone().unwrap_or_else(|| self.header.clone());
         self.stat = ours;
-        Ok(match self.scanned.skeleton.len() - before {
+        Ok(match scanned.skeleton.len() - before {
             0 => Change::None,
             entries => Change::Grew { entries },
         })
@@ -147,12 +255,20 @@ impl<F: Fs> Reader<F> {
     }
 
     fn each(&self, look: impl Fn(&Self, At) -> Result<(), Damage>) -> Vec<Damage> {
-        self.scanned.skeleton.iter().filter_map(|(_, node)| look(self, node.at()).err()).collect()
+        let nodes = self.skeleton().into_iter().flat_map(Skeleton::iter);
+        nodes.filter_map(|(_, node)| look(self, node.at()).err()).collect()
     }
 }
 
-fn tail_of(scanned: &Scanned, len: u64) -> Tail {
-    if scanned.covered == len { Tail::Clean } else { Tail::Growing { at: scanned.covered } }
+fn tail_of(covered: u64, len: u64) -> Tail {
+    if covered == len { Tail::Clean } else { Tail::Growing { at: covered } }
+}
+
+fn failed(path: &Path, why: io::Error) -> OpenError {
+    match why.kind() {
+        io::ErrorKind::NotFound => OpenError::NotFound(path.into()),
+        _ => OpenError::Io { path: path.into(), why },
+    }
 }
 
 /// The header of a scanned file, if this program reads its version.
@@ -201,14 +317,34 @@ fn parse_with(bytes: &[u8], at: At, parse: impl FnOnce(&str) -> Result<Entry, Fi
 
 impl<F: Fs> Source for Reader<F> {
     fn path(&self, leaf: Leaf) -> Result<PathNodes, NeedsIndex> {
-        Ok(self.scanned.skeleton.path(leaf))
+        match (self.scanned(), &self.tree) {
+            (Some(scanned), _) => Ok(scanned.skeleton.path(leaf)),
+            (None, Tree::End(found)) if leaf == Leaf::Current && found.from_root => Ok(found.nodes.clone()),
+            (None, _) => Err(NeedsIndex),
+        }
+    }
+
+    fn context_path(&self, leaf: Leaf) -> Result<ContextPath, NeedsIndex> {
+        match (self.scanned(), &self.tree) {
+            (None, Tree::End(found)) if leaf == Leaf::Current => {
+                Ok(ContextPath { nodes: found.nodes.clone(), from_root: found.from_root })
+            }
+            _ => Ok(ContextPath { nodes: self.path(leaf)?, from_root: true }),
+        }
     }
 
     fn skeleton(&self) -> Option<&Skeleton> {
-        Some(&self.scanned.skeleton)
+        self.scanned().map(|scanned| &scanned.skeleton)
     }
 
     fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
-        read_entry(&self.file, &self.header, &self.scanned.skeleton, at).map(Arc::new)
+        self.prove(at);
+        let Some(skeleton) = self.skeleton() else {
+            // Only a file of today's version without changed entries is read from its end.
+            let bytes = read_line(&self.file, at);
+            let bytes = bytes.map_err(|error| Damage { at, kind: DamageKind::Io(error.to_string()) })?;
+            return parse_body(&bytes, at).map(Arc::new);
+        };
+        read_entry(&self.file, &self.header, skeleton, at).map(Arc::new)
     }
 }

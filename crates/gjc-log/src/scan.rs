@@ -74,7 +74,7 @@ impl Scanned {
         covered: u64,
         lines: u64,
     ) -> Self {
-        Self { header: Some(header), no_header: None, skeleton, damage, covered, lines }
+        Self { header: Some(header), skeleton, damage, covered, lines, ..Self::default() }
     }
 
     pub(crate) fn lines(&self) -> u64 {
@@ -389,17 +389,6 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
         label: label.or_else(|| if sifted.label { late_label(line) } else { None }),
         doubtful: sifted.parents > 1,
     })
-}
-
-/// The `type` of a line that has a frame.
-pub(crate) fn type_of(line: &[u8]) -> Option<Cow<'_, str>> {
-    let mut keys = Keys { bytes: line.trim_ascii(), at: 1 };
-    while let Ok(Some((key, value))) = keys.next() {
-        if key == b"\"type\"" {
-            return text(value);
-        }
-    }
-    None
 }
 
 /// The label of a line whose keys another program has put into another order. No label is dropped on the way.
