@@ -204,7 +204,7 @@ struct Before {
 impl Before {
     /// From its last settings; nothing where it has none, or where their blobs are gone.
     fn read(env: &Env, path: &Path) -> Result<Self, Failure> {
-        let reader = Reader::open(&OsFs, path)?.value;
+        let reader = Reader::open_with(&OsFs, path, &env.dirs.agent)?.value;
         let mut folds = Folds::default();
         let Some(settings) = folds.get::<Settings>(&reader, Leaf::Current).ok().and_then(|found| found.env.clone())
         else {

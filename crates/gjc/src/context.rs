@@ -34,15 +34,20 @@ pub(crate) struct ContextJson {
 }
 
 fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
-    let loaded = look(&find(env, word)?)?;
+    let file = find(env, word)?;
+    // What is active needs the end of the file only; any other place, its whole tree.
+    let loaded = match at {
+        None => Reader::open_end(&OsFs, &file, &env.dirs.agent)?,
+        Some(_) => look(env, &file)?,
+    };
     let reader = &loaded.value;
     let leaf = leaf(reader, at)?;
     let (selected, unreadable) = select(reader, leaf).map_err(|error| Failure::new(error.to_string()))?;
     if json {
-        let skeleton = reader.skeleton();
+        let path = reader.context_path(leaf).map_err(|error| Failure::new(error.to_string()))?;
         return Ok(print_json(&ContextJson {
             session: reader.header().id.to_string(),
-            at: at.map(Into::into).or_else(|| skeleton.and_then(|tree| Some(tree.id(tree.leaf()?).to_string()))),
+            at: at.map(Into::into).or_else(|| path.nodes.0.last().map(|node| node.id.to_string())),
             messages: selected.iter().map(|item| message_json(&item.message)).collect(),
             notes: unreadable.into_iter().map(|note| note.sentence).collect(),
         }));
@@ -80,7 +85,7 @@ fn said_text(said: &Said) -> String {
 /// Rebuilds a request from the log alone: settings, conversation and blobs are all in it.
 fn request(env: &Env, word: &str, at: Option<&str>) -> Result<ExitCode, Failure> {
     let file = find(env, word)?;
-    let loaded = look(&file)?;
+    let loaded = look(env, &file)?;
     out::bytes(&rebuild(&loaded.value, &blobs_of(env, &file), at)?);
     Ok(ExitCode::SUCCESS)
 }

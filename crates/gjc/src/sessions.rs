@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
         Sessions::List { json } => list(env, json),
-        Sessions::Show { session, json } => show(&find(env, &session)?, json),
+        Sessions::Show { session, json } => show(env, &find(env, &session)?, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
     }
@@ -39,8 +39,8 @@ pub(crate) fn blobs_of(env: &Env, file: &Path) -> BlobStore<OsFs> {
 }
 
 /// Opens a session for looking.
-pub(crate) fn look(path: &Path) -> Result<Loaded<Reader<OsFs>>, Failure> {
-    Ok(Reader::open(&OsFs, path)?)
+pub(crate) fn look(env: &Env, path: &Path) -> Result<Loaded<Reader<OsFs>>, Failure> {
+    Ok(Reader::open_with(&OsFs, path, &env.dirs.agent)?)
 }
 
 /// What `gjc sessions list --json` prints.
@@ -186,8 +186,8 @@ impl From<&Damage> for DamageJson {
     }
 }
 
-fn show(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let loaded = look(path)?;
+fn show(env: &Env, path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let loaded = look(env, path)?;
     let reader = &loaded.value;
     let (selected, notes) = select(reader, Leaf::Current).map_err(|error| Failure::new(error.to_string()))?;
     if json {
