@@ -8,6 +8,7 @@
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
+//! | [`damage`] | damaged session files of every kind, and what a reader owes to them |
 //! | [`session`] | entries in one line each |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
@@ -25,6 +26,7 @@
 
 pub mod anthropic;
 pub mod clock;
+pub mod damage;
 pub mod git;
 pub mod grown;
 pub mod harness;
