@@ -13,18 +13,64 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use testkit::damage::{AT_BYTES, AT_LINES, Damaged, Flaw, Kind, Look, Model, Sound};
+use testkit::damage::{AT_BYTES, AT_LINES, Damaged, Flaw, Kind, Look, Lost, Model, Sound};
 use testkit::{SeededIds, VirtualClock};
 
-/// A demand of the specification that today's code does not meet, with the reason. A row that nothing needs any more fails
-/// the campaign, so that it is taken out.
+/// A demand of the specification that today's code does not meet. A row that nothing needs any more fails a test, so that
+/// it is taken out.
 struct NotYet {
-    name: &'static str,
+    /// What is owed, and where that is written.
+    why: &'static str,
+    /// A case that fails: kind, and byte or line, of [`Sound::small`].
+    example: (&'static str, fn(&Sound) -> usize),
     /// Whether a flaw is of this sort.
-    is: fn(&Damaged, &Model<'_>, &Flaw) -> bool,
+    is: fn(&Model<'_>, &Flaw) -> bool,
 }
 
-const NOT_YET: &[NotYet] = &[];
+const NOT_YET: &[NotYet] = &[
+    NotYet {
+        why: "a whole header whose line holds other bytes too (its line feed gone, NULs or a BOM around it) is a header: every \
+              record is whole, and NULs must not make a session vanish (K03, rule (a) of known-failures)",
+        example: ("a byte missing", |sound| sound.records[0].span.end),
+        is: |model, flaw| matches!(flaw, Flaw::Refused(_)) && !model.header_is_alone(),
+    },
+    NotYet {
+        why: "two whole records on one line are two entries; the first is lost when only the later one is tried (K01, rule (a) \
+              of known-failures: every record intact before is still readable)",
+        example: ("a line feed missing", |_| 3),
+        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Shared, .. }),
+    },
+    NotYet {
+        why: "of two different records with one id the later is kept under a private ordinal (01-sessions, Writing 8; K05)",
+        example: ("an id twice, other content", |_| 3),
+        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Repeated, .. }),
+    },
+    NotYet {
+        why: "of a last record with NULs behind it only the NULs are cut (01-sessions, Writing 7: bytes that parse whole get \
+              their line feed, trailing NULs are moved)",
+        example: ("NUL over 4096", |sound| sound.records.last().unwrap().span.end),
+        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Torn, .. }),
+    },
+    NotYet {
+        why: "a top-level key that is there twice is found by verify and when the body is parsed (01-sessions, Speed)",
+        example: ("300 bytes missing", |_| 204),
+        is: |_, flaw| matches!(flaw, Flaw::Unreported(what) if what.ends_with("says a key twice")),
+    },
+];
+
+#[test]
+fn what_is_not_yet_met_is_still_not_met() {
+    let (sound, empty) = (Sound::small(), Machine::empty());
+    for row in NOT_YET {
+        let (kind, at) = (row.example.0, (row.example.1)(&sound));
+        let damage = AT_BYTES.iter().chain(AT_LINES).find(|(name, _)| *name == kind).unwrap().1;
+        let damaged = damage(&sound, at);
+        let model = Model::new(&sound, &damaged);
+        let done = case(&empty, &sound, &damaged, &model);
+        let still = done.as_ref().is_err_and(|flaw| (row.is)(&model, flaw));
+        assert!(still, "take this row out of NOT_YET, {damaged} gives {done:?}: {}", row.why);
+    }
+}
 
 /// A machine with one session file on it.
 struct Machine {
@@ -138,7 +184,8 @@ fn go_on(machine: &Machine, sound: &Sound, damaged: &Damaged, model: &Model<'_>,
     let after = repaired_bytes.strip_prefix(whole).ok_or_else(|| Flaw::Changed("complete lines".into()))?;
     let valid = serde_json::from_slice::<serde::de::IgnoredAny>(torn).is_ok();
     if stays.is_some() && after != record {
-        return Err(Flaw::Lost(format!("the last record, which has no line feed: {repaired:?}")));
+        let (id, how) = (sound.records[stays.map_or(0, |stays| stays.0)].id.clone(), Lost::Torn);
+        return Err(Flaw::Lost { id, off: model.complete(), how });
     }
     let cut = torn.strip_prefix(after.strip_suffix(b"\n").unwrap_or(after)).unwrap_or(torn);
     if !(after.is_empty() || stays.is_some() || valid && after.strip_suffix(b"\n") == Some(torn)) {
@@ -190,14 +237,14 @@ fn campaign(name: &str, sound: &Sound, cases: impl IntoIterator<Item = Damaged>)
         count += 1;
         let model = Model::new(sound, &damaged);
         let Err(flaw) = case(&empty, sound, &damaged, &model) else { continue };
-        match NOT_YET.iter().find(|row| (row.is)(&damaged, &model, &flaw)) {
-            Some(row) => *known.entry(row.name).or_default() += 1,
+        match NOT_YET.iter().find(|row| (row.is)(&model, &flaw)) {
+            Some(row) => *known.entry(row.why).or_default() += 1,
             None => flaws.push(format!("{damaged}: {flaw}")),
         }
     }
     let took = began.elapsed();
     let rate = f64::from(count) / took.as_secs_f64();
-    println!("{name}: {count} cases in {took:.1?}, {rate:.0} a second; not yet: {known:?}");
+    println!("{name}: {count} cases in {took:.1?}, {rate:.0} a second; not yet: {:?}", known.values());
     let dense: BTreeMap<&str, (usize, &str)> = flaws.iter().fold(BTreeMap::new(), |mut all, flaw| {
         let kind = flaw.split(" at ").next().unwrap();
         all.entry(kind).or_insert((0, flaw)).0 += 1;

@@ -6,7 +6,7 @@
 mod model;
 mod sound;
 
-pub use model::{Flaw, Look, Model, NodeSeen, Report, Verdict};
+pub use model::{Flaw, Look, Lost, Model, NodeSeen, Report, Verdict};
 pub use sound::{Record, Sound};
 
 use std::fmt;

@@ -2,8 +2,7 @@
 
 use super::sound::LEVELS;
 use super::{Damaged, Record, Sound};
-use gjc_entry::{At, Damage, DamageKind, Leaf, Level, Skeleton, Source};
-use serde_json::value::RawValue;
+use gjc_entry::{At, Damage, DamageKind, Fields, Leaf, Level, Skeleton, Source};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
@@ -92,8 +91,15 @@ impl Look {
 pub enum Flaw {
     /// It refused a file whose header is whole.
     Refused(String),
-    /// A whole record is no entry any more.
-    Lost(String),
+    /// A whole record, or a line that is one, is no entry.
+    Lost {
+        /// Its id.
+        id: String,
+        /// Where it begins.
+        off: usize,
+        /// What else is known of it.
+        how: Lost,
+    },
     /// A whole record has another parent than it says, though that one is there.
     Branch(String),
     /// The body of a whole record cannot be read.
@@ -114,6 +120,19 @@ pub enum Flaw {
     Append(String),
 }
 
+/// How a record was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// It stands alone on its line, and no other entry has its id.
+    Alone,
+    /// Another entry has its id.
+    Repeated,
+    /// Its line feed is gone, or other bytes stand on its line.
+    Shared,
+    /// It is the last one and lost its line feed; opening for writing has cut it.
+    Torn,
+}
+
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
@@ -132,6 +151,8 @@ pub enum Verdict {
         /// Its parent.
         parent: Option<String>,
     },
+    /// One that says one of these keys twice: a parser takes the last, an early exit the first.
+    Twice,
     /// Anything else.
     Other,
 }
@@ -162,14 +183,18 @@ impl<'a> Model<'a> {
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let known: HashMap<usize, &Record> =
             damaged.intact.iter().map(|(index, off)| (*off, &sound.records[*index])).collect();
-        let mut lines = Vec::new();
+        let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
         let mut start = 0;
         while start < complete {
             let end = bytes[start..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| start + at);
             // A line that is a whole record, and nothing else, is what it was.
             let (touched, verdict) = match known.get(&start) {
                 Some(record) if start + record.span.len() == end => {
-                    (false, Verdict::Entry { id: record.id.clone(), parent: None })
+                    // A second copy may be reported.
+                    (
+                        !seen.insert(record.span.start),
+                        Verdict::Entry { id: record.id.clone(), parent: record.parent.clone() },
+                    )
                 }
                 _ => (true, verdict(&bytes[start..end])),
             };
@@ -248,8 +273,12 @@ impl<'a> Model<'a> {
                 if written.get(record.id.as_str()) == Some(&bytes) {
                     continue;
                 }
-                let alone = if self.alone(&span) { "alone on its line" } else { "not alone on its line" };
-                return Err(Flaw::Lost(format!("{} at byte {off}, {alone}", record.id)));
+                let how = match (self.alone(&span), owners.contains_key(record.id.as_str())) {
+                    (_, true) => Lost::Repeated,
+                    (true, false) => Lost::Alone,
+                    (false, false) => Lost::Shared,
+                };
+                return Err(Flaw::Lost { id: record.id.clone(), off, how });
             };
             written.entry(&record.id).or_insert(bytes);
             level = level.max(record.level);
@@ -305,13 +334,20 @@ impl<'a> Model<'a> {
                 Verdict::Other if !reported() => {
                     return Err(Flaw::Unreported(format!("line {number} at byte {} is no entry", line.span.start)));
                 }
-                Verdict::Other => {}
+                Verdict::Twice if !reported() => {
+                    let off = line.span.start;
+                    return Err(Flaw::Unreported(format!("line {number} at byte {off} says a key twice")));
+                }
+                Verdict::Other | Verdict::Twice => {}
+                // The header again, or behind a damaged first line.
+                _ if bytes == &self.sound.bytes[self.sound.records[0].span.clone()] => {}
                 Verdict::Entry { id, .. } if ids.get(id.as_str()) == Some(&bytes) => {}
                 Verdict::Entry { id, parent } => {
                     ids.entry(id).or_insert(bytes);
                     let seen = look.nodes.iter().position(|node| overlaps(&node.span, &line.span));
                     let Some(place) = seen else {
-                        return Err(Flaw::Lost(format!("{id} at byte {}, a JSON object", line.span.start)));
+                        let how = if owners.contains_key(id.as_str()) { Lost::Repeated } else { Lost::Alone };
+                        return Err(Flaw::Lost { id: id.clone(), off: line.span.start, how });
                     };
                     if line.touched {
                         self.parent_is(look, owners, place, parent.as_deref())?;
@@ -374,11 +410,17 @@ fn verdict(line: &[u8]) -> Verdict {
 }
 
 fn entry(line: &[u8]) -> Option<Verdict> {
-    let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
-    let text = |key: &str| serde_json::from_str::<String>(fields.get(key)?.get()).ok();
+    let fields = Fields::parse(std::str::from_utf8(line).ok()?.trim()).ok()?.rest();
+    let all = |key: &str| -> Vec<&str> {
+        fields.iter().filter(|(name, _)| **name == *key).map(|(_, value)| value.get()).collect()
+    };
+    if ["type", "id", "parentId", "gjcLabel", "customType"].iter().any(|key| all(key).len() > 1) {
+        return Some(Verdict::Twice);
+    }
+    let text = |key: &str| serde_json::from_str::<String>(all(key).first()?).ok();
     text("type")?;
-    let parent = match fields.get("parentId").map(|raw| raw.get()) {
-        None | Some("null") => None,
+    let parent = match all("parentId").first() {
+        None | Some(&"null") => None,
         Some(_) => Some(text("parentId")?),
     };
     Some(Verdict::Entry { id: text("id")?, parent })
