@@ -9,6 +9,7 @@
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
 //! | [`damage`] | damaged session files of every kind, and what a reader owes to them |
+//! | [`fuzz`] | the bodies of the fuzz targets of `fuzz/` |
 //! | [`session`] | entries in one line each |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
@@ -27,6 +28,7 @@
 pub mod anthropic;
 pub mod clock;
 pub mod damage;
+pub mod fuzz;
 pub mod git;
 pub mod grown;
 pub mod harness;
