@@ -8,6 +8,8 @@
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
+//! | [`damage`] | damaged session files of every kind, and what a reader owes to them |
+//! | [`fuzz`] | the bodies of the fuzz targets of `fuzz/` |
 //! | [`session`] | entries in one line each |
 //! | [`bulk`] | session files of any size, fast |
 //! | [`probe`] | one thing measured in a fresh process, and a table of such things |
@@ -28,6 +30,8 @@
 pub mod anthropic;
 pub mod bulk;
 pub mod clock;
+pub mod damage;
+pub mod fuzz;
 pub mod git;
 pub mod grown;
 pub mod harness;

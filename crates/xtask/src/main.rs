@@ -1,4 +1,4 @@
-//! Automation of the workspace: `cargo xtask ci`, `cargo xtask layers`, `cargo xtask bench`.
+//! Automation of the workspace: `cargo xtask ci`, `cargo xtask layers`, `cargo xtask bench`, `cargo xtask fuzz`.
 //!
 //! A person reads what this prints and it starts other programs for a living, so the two rules of the product that
 //! forbid both do not hold here (`layers::table` lists the exception).
@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod layers;
 mod shell;
 mod workspace;
@@ -31,6 +32,8 @@ enum Job {
     Layers,
     /// Measure commands beside each other: time (p50, p99) and peak memory
     Bench(bench::Options),
+    /// Feed a fuzz target of the log for some minutes, into a log file
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Job::Ci(options) => ci::run(&options),
         Job::Layers => layers::run(),
         Job::Bench(options) => bench::run(&options),
+        Job::Fuzz(options) => fuzz::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

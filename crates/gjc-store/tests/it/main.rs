@@ -1,5 +1,7 @@
 //! Which sessions there are, and which one a word means.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, clippy::print_stdout)]
+
+mod campaign;
 
 mod history;
 
