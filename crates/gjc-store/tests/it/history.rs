@@ -107,6 +107,13 @@ fn the_session_has_the_last_word() {
     assert_eq!(looking.get(stored).unwrap().unwrap().fate, Fate::Open);
     let unanswered = history.unanswered(None).unwrap();
     assert_eq!(unanswered.iter().map(|prompt| prompt.id.unwrap()).collect::<Vec<_>>(), [queued, repeated]);
+    // One message answers for one of two equal prompts.
+    let twice = [history.record(&at("이것을 또", 3)).unwrap(), history.record(&at("이것을 또", 4)).unwrap()];
+    everybody_dies(&world.path);
+    let lines = std::fs::read_to_string(&file).unwrap() + &user("0000000c", "이것을 또");
+    std::fs::write(&file, lines).unwrap();
+    let open: Vec<i64> = history.unanswered(None).unwrap().iter().filter_map(|prompt| prompt.id).collect();
+    assert_eq!(open, [queued, twice[1], repeated]);
     for id in [stored, piped] {
         assert_eq!(history.get(id).unwrap().unwrap().fate, Fate::Stored);
     }
