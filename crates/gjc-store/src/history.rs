@@ -156,6 +156,8 @@ pub struct History {
 impl History {
     /// How long a call waits for another program's lock.
     pub const PATIENCE: Duration = Duration::from_millis(250);
+    /// The longest journal that is left for the next, in bytes: about 60 pages, a dozen prompts.
+    const JOURNAL: u64 = 256 << 10;
 
     /// Opens the history at `path`; a new one, for the owner's eyes only, where there is none.
     ///
@@ -209,8 +211,8 @@ impl History {
         let sql = |why| error(path, why);
         let db = Connection::open_with_flags(name, flags).map_err(sql)?;
         db.busy_timeout(Self::PATIENCE).map_err(sql)?;
-        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc; it is
-        // copied once it has a thousand pages.
+        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc: see
+        // `tidy`.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
         // Reads the file for the first time.
         db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(sql)?;
@@ -272,6 +274,15 @@ impl History {
             set_fate(&tx, *id, fate)?;
         }
         tx.commit()
+    }
+
+    /// Copies the journal into the file once it is long: whoever opens the history next reads it from its beginning. For the
+    /// end of a session, when nobody waits; where another process is in the way, a later one does it.
+    pub fn tidy(&mut self) {
+        let journal = fs::metadata(format!("{}-wal", self.path.display())).map_or(0, |meta| meta.len());
+        if journal > Self::JOURNAL {
+            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
     }
 
     /// The prompts of a folder (`None`: of all) that nobody will answer any more, oldest first. Those that their session

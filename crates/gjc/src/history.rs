@@ -175,7 +175,9 @@ impl Keeper {
         if let Some(inner) = &self.0 {
             let _ = inner
                 .ask(|worker| {
-                    worker.open = None;
+                    if let Some(mut history) = worker.open.take() {
+                        history.tidy();
+                    }
                     Ok(())
                 })
                 .await;

@@ -310,6 +310,22 @@ fn a_file_that_was_taken_away_is_noticed() {
 }
 
 #[test]
+fn the_journal_is_kept_short_and_nothing_is_lost_with_it() {
+    let world = world();
+    let journal = world.path.with_file_name("history.db-wal");
+    let mut longest = 0;
+    for n in 0..40 {
+        let mut history = History::open(&world.path).unwrap();
+        history.record(&said(&format!("물음 {n}"), n)).unwrap();
+        longest = longest.max(std::fs::metadata(&journal).unwrap().len());
+        history.tidy();
+    }
+    assert!(longest > 128 << 10 && longest < 512 << 10, "{longest}");
+    assert!(std::fs::metadata(&journal).unwrap().len() < longest);
+    assert_eq!(History::open(&world.path).unwrap().recent(None, "", 99).unwrap().len(), 40);
+}
+
+#[test]
 fn ten_writers_at_once_lose_nothing() {
     let world = world();
     let threads: Vec<_> = (0..10)
