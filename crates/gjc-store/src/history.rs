@@ -132,6 +132,14 @@ pub struct Prompt {
     pub unanswered: bool,
 }
 
+impl Prompt {
+    /// Whether its text holds `query`. 한글 is found however it was composed, and case does not count.
+    #[must_use]
+    pub fn holds(&self, query: &str) -> bool {
+        query.is_empty() || folded(&self.text).contains(&folded(query))
+    }
+}
+
 /// An open `history.db`.
 #[derive(Debug)]
 pub struct History {
@@ -148,6 +156,8 @@ pub struct History {
 impl History {
     /// How long a call waits for another program's lock.
     pub const PATIENCE: Duration = Duration::from_millis(250);
+    /// The longest journal that is left for the next, in bytes: about 60 pages, a dozen prompts.
+    const JOURNAL: u64 = 256 << 10;
 
     /// Opens the history at `path`; a new one, for the owner's eyes only, where there is none.
     ///
@@ -201,8 +211,8 @@ impl History {
         let sql = |why| error(path, why);
         let db = Connection::open_with_flags(name, flags).map_err(sql)?;
         db.busy_timeout(Self::PATIENCE).map_err(sql)?;
-        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc; it is
-        // copied once it has a thousand pages.
+        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc: see
+        // `tidy`.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
         // Reads the file for the first time.
         db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(sql)?;
@@ -266,6 +276,15 @@ impl History {
         tx.commit()
     }
 
+    /// Copies the journal into the file once it is long: whoever opens the history next reads it from its beginning. For the
+    /// end of a session, when nobody waits; where another process is in the way, a later one does it.
+    pub fn tidy(&mut self) {
+        let journal = fs::metadata(format!("{}-wal", self.path.display())).map_or(0, |meta| meta.len());
+        if journal > Self::JOURNAL {
+            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+    }
+
     /// The prompts of a folder (`None`: of all) that nobody will answer any more, oldest first. Those that their session
     /// holds after all are settled in passing, where the file may be written.
     ///
@@ -273,9 +292,9 @@ impl History {
     /// [`HistoryError`].
     pub fn unanswered(&mut self, cwd: Option<&str>) -> Result<Vec<Prompt>, HistoryError> {
         let open = self.open_rows(cwd).map_err(|why| self.error(why))?;
-        let (mut unanswered, mut held) = (Vec::new(), Vec::new());
+        let (mut unanswered, mut held, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
         for row in open.into_iter().filter(|row| !is_alive(&row.process)) {
-            if holds(&row) { held.extend(row.prompt.id) } else { unanswered.push(row.prompt) }
+            if is_held(&row, &mut taken) { held.extend(row.prompt.id) } else { unanswered.push(row.prompt) }
         }
         if !held.is_empty() {
             // Whoever only looks, or meets a lock, leaves it to the next.
@@ -297,8 +316,8 @@ impl History {
         rows.query_map([cwd], open)?.collect()
     }
 
-    /// The newest prompts of a folder (`None`: of all) that hold `query`, each text once, at most `limit`. 한글 is found
-    /// however it was composed, and case does not count.
+    /// The newest prompts of a folder (`None`: of all) that hold `query` ([`Prompt::holds`]), each text once, at most
+    /// `limit`.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -317,14 +336,13 @@ impl History {
                 .map(|key| (key.0.saturating_mul(1000), key.1, key.2)),
         );
         keys.sort_unstable_by(|a, b| b.cmp(a));
-        let wanted = folded(query);
         let (mut found, mut seen): (Vec<Prompt>, HashSet<(String, String)>) = Default::default();
         for (at, ours, id) in keys {
             if found.len() == limit {
                 break;
             }
             let prompt = if ours { self.by_id(id)? } else { self.theirs(id, at)? };
-            let Some(prompt) = prompt.filter(|prompt| folded(&prompt.text).contains(&wanted)) else { continue };
+            let Some(prompt) = prompt.filter(|prompt| prompt.holds(query)) else { continue };
             if seen.insert((prompt.text.clone(), prompt.cwd.clone())) {
                 found.push(prompt);
             }
@@ -528,8 +546,9 @@ fn theirs(tx: &Transaction<'_>, work: impl FnOnce() -> rusqlite::Result<()>) -> 
     tx.execute_batch("RELEASE theirs")
 }
 
-/// Whether a row's session holds its prompt: a person's message with its words, not older than it.
-fn holds(open: &Open) -> bool {
+/// Whether a row's session holds its prompt: a person's message with its words, not older than it, and not `taken` for
+/// another row with the same words.
+fn is_held(open: &Open, taken: &mut HashSet<(PathBuf, u64)>) -> bool {
     let Ok(loaded) = Reader::open(&OsFs, &open.file) else { return false };
     let reader = &loaded.value;
     let nodes = reader.skeleton().into_iter().flat_map(Skeleton::iter);
@@ -537,7 +556,8 @@ fn holds(open: &Open) -> bool {
         let Ok(entry) = reader.body(node.at()) else { return false };
         let Body::Message(Message::User(user)) = &entry.body else { return false };
         let (whole, kept) = (user.content.text(), open.prompt.text.trim());
-        entry.at >= open.prompt.at && if open.prompt.more == 0 { whole.trim() == kept } else { whole.contains(kept) }
+        let same = if open.prompt.more == 0 { whole.trim() == kept } else { whole.contains(kept) };
+        same && entry.at >= open.prompt.at && taken.insert((open.file.clone(), node.at().off))
     })
 }
 

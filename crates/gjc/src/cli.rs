@@ -120,7 +120,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Prompts {
-    /// Only those that hold these words, in any case.
+    /// Only those that hold this text, in any case.
     pub(crate) query: Vec<String>,
     /// At most so many.
     #[arg(short, long, value_name = "N", default_value_t = 20)]
@@ -148,7 +148,7 @@ pub(crate) enum PromptsCommand {
     /// Offer prompts without an answer no more; they stay in the history.
     Forget {
         /// Their numbers in the list.
-        #[arg(required_unless_present = "all")]
+        #[arg(value_name = "ID", required_unless_present = "all")]
         ids: Vec<i64>,
         /// All of this folder.
         #[arg(long, conflicts_with = "ids")]

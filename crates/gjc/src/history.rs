@@ -40,6 +40,8 @@ struct Inner {
     seen: Arc<Mutex<Seen>>,
     /// A person was told that prompts are not kept.
     told: AtomicBool,
+    /// The thread did not come back in time from something, and has not since.
+    stuck: Arc<AtomicBool>,
 }
 
 type Job = Box<dyn FnOnce(&mut Worker) + Send>;
@@ -81,6 +83,7 @@ impl Keeper {
             cwd: cwd.display().to_string(),
             seen: Arc::new(Mutex::new(Seen { begun: resumed, ..Seen::default() })),
             told: AtomicBool::new(false),
+            stuck: Arc::default(),
         })))
     }
 
@@ -172,7 +175,9 @@ impl Keeper {
         if let Some(inner) = &self.0 {
             let _ = inner
                 .ask(|worker| {
-                    worker.open = None;
+                    if let Some(mut history) = worker.open.take() {
+                        history.tidy();
+                    }
                     Ok(())
                 })
                 .await;
@@ -186,10 +191,21 @@ impl Inner {
         work: impl FnOnce(&mut Worker) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, HistoryError> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.jobs.send(Box::new(move |worker| drop(reply.send(work(worker)))));
-        match tokio::time::timeout(LIMIT, answer).await {
+        let stuck = Arc::clone(&self.stuck);
+        let job = move |worker: &mut Worker| {
+            let done = work(worker);
+            stuck.store(false, Ordering::SeqCst);
+            let _ = reply.send(done);
+        };
+        let _ = self.jobs.send(Box::new(job));
+        // It is done late, if ever; nobody waits for the same thing twice.
+        let limit = if self.stuck.load(Ordering::SeqCst) { Duration::ZERO } else { LIMIT };
+        match tokio::time::timeout(limit, answer).await {
             Ok(Ok(done)) => done,
-            _ => Err(HistoryError::Late(self.path.clone())),
+            _ => {
+                self.stuck.store(true, Ordering::SeqCst);
+                Err(HistoryError::Late(self.path.clone()))
+            }
         }
     }
 

@@ -79,9 +79,7 @@ fn list(env: &Env, args: &Prompts) -> Result<ExitCode, Failure> {
             let unanswered = history.unanswered(cwd)?;
             let waiting: HashSet<Option<i64>> = unanswered.iter().map(|prompt| prompt.id).collect();
             let matching = history.recent(cwd, &query, args.number.saturating_add(unanswered.len()))?;
-            let shown: HashSet<Option<i64>> = matching.iter().map(|prompt| prompt.id).collect();
-            let of_query = |prompt: &Prompt| query.is_empty() || shown.contains(&prompt.id);
-            let first = unanswered.into_iter().filter(of_query);
+            let first = unanswered.into_iter().filter(|prompt| prompt.holds(&query));
             let rest = matching.into_iter().filter(|prompt| prompt.id.is_none() || !waiting.contains(&prompt.id));
             first.chain(rest).collect()
         }
@@ -92,7 +90,7 @@ fn list(env: &Env, args: &Prompts) -> Result<ExitCode, Failure> {
     }
     if prompts.is_empty() {
         out::talk(match (query.is_empty(), args.all) {
-            (false, _) => "No prompt holds these words.",
+            (false, _) => "No prompt holds this text.",
             (true, true) => "There are no prompts yet.",
             (true, false) => "There are no prompts of this folder yet. All folders: gjc prompts --all",
         });

@@ -107,6 +107,13 @@ fn the_session_has_the_last_word() {
     assert_eq!(looking.get(stored).unwrap().unwrap().fate, Fate::Open);
     let unanswered = history.unanswered(None).unwrap();
     assert_eq!(unanswered.iter().map(|prompt| prompt.id.unwrap()).collect::<Vec<_>>(), [queued, repeated]);
+    // One message answers for one of two equal prompts.
+    let twice = [history.record(&at("이것을 또", 3)).unwrap(), history.record(&at("이것을 또", 4)).unwrap()];
+    everybody_dies(&world.path);
+    let lines = std::fs::read_to_string(&file).unwrap() + &user("0000000c", "이것을 또");
+    std::fs::write(&file, lines).unwrap();
+    let open: Vec<i64> = history.unanswered(None).unwrap().iter().filter_map(|prompt| prompt.id).collect();
+    assert_eq!(open, [queued, twice[1], repeated]);
     for id in [stored, piped] {
         assert_eq!(history.get(id).unwrap().unwrap().fate, Fate::Stored);
     }
@@ -300,6 +307,22 @@ fn a_file_that_was_taken_away_is_noticed() {
     let mut anew = History::open(&world.path).unwrap();
     anew.record(&said("y", 1)).unwrap();
     assert!(anew.is_there() && !history.is_there());
+}
+
+#[test]
+fn the_journal_is_kept_short_and_nothing_is_lost_with_it() {
+    let world = world();
+    let journal = world.path.with_file_name("history.db-wal");
+    let mut longest = 0;
+    for n in 0..40 {
+        let mut history = History::open(&world.path).unwrap();
+        history.record(&said(&format!("물음 {n}"), n)).unwrap();
+        longest = longest.max(std::fs::metadata(&journal).unwrap().len());
+        history.tidy();
+    }
+    assert!(longest > 128 << 10 && longest < 512 << 10, "{longest}");
+    assert!(std::fs::metadata(&journal).unwrap().len() < longest);
+    assert_eq!(History::open(&world.path).unwrap().recent(None, "", 99).unwrap().len(), 40);
 }
 
 #[test]

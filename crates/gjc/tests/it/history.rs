@@ -295,7 +295,7 @@ fn the_list_has_a_row_for_each_whatever_it_holds() {
     killed(&home, "😀 이모지와 \u{202e}뒤집기");
     // What argv cannot hold.
     let stub = stub([text("하나"), text("둘")]);
-    let lines = [rpc_prompt("1", "널\0널", "steer"), rpc_prompt("2", &"큰 ".repeat(300_000), "follow_up")];
+    let lines = [rpc_prompt("1", "널\0널", "steer"), rpc_prompt("2", &"큰 ".repeat(30_000), "follow_up")];
     on(&home, &stub).args(["--mode", "rpc"]).stdin(lines.join("\n")).output().ok();
     let listed = look(&home, &["prompts"]).output().ok();
     steady(&home, || insta::assert_snapshot!("list", shown(&listed)));
@@ -303,7 +303,7 @@ fn the_list_has_a_row_for_each_whatever_it_holds() {
     assert_eq!(prompts(&home, &["지와"]).len(), 1, "한글 within a word");
     assert_eq!(prompts(&home, &["ascii,", "100%"]).len(), 1);
     assert_eq!(prompts(&home, &["-n", "2"]).len(), 2);
-    assert_eq!(look(&home, &["prompts", "없는 말"]).output().ok().err(), "No prompt holds these words.\n");
+    assert_eq!(look(&home, &["prompts", "없는 말"]).output().ok().err(), "No prompt holds this text.\n");
     assert!(look(&home, &["prompts", "--all"]).cwd(home.tmp()).output().ok().out().contains("plain ASCII"));
     assert_eq!(look(&home, &["prompts"]).cwd(home.tmp()).output().ok().out(), "");
 }
