@@ -333,3 +333,54 @@ impl Desk {
         Ok(Draft { body: prepared.body, label: self.label, parent, extra: prepared.extra })
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "plays another program that appends to the same file")]
+mod tests {
+    use super::*;
+    use gjc_log::fs::sim::SimFs;
+    use std::path::Path;
+    use testkit::log::Bench;
+    use testkit::session::{answer, user};
+
+    /// A session whose writer has come to know what another program appended, as it does when it looks at its file.
+    fn session(clearance: Level, adopted: Label) -> Session<SimFs> {
+        let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
+        let mut session = Session::new(bench.memory(), Runtime::new(), bench.clock.clone(), clearance).unwrap();
+        session.admit_own(answer("네")).unwrap();
+        session.writer.append(Batch::One(Draft::new(user("남의 비밀"), adopted))).unwrap();
+        session
+    }
+
+    #[test]
+    fn what_another_program_appended_raises_the_session_with_the_next_append() {
+        let mut session = session(Level::Restricted, Label { level: Level::Confidential, trusted: true });
+        let watch = session.labels().watch();
+        session.admit_own(user("다음")).unwrap();
+        assert_eq!(session.labels().label().level, Level::Confidential);
+        assert_eq!(watch.now().0.level, Level::Confidential, "sinks see it at their commit");
+        let appended = session.admit_own(user("그 다음")).unwrap();
+        assert_eq!(session.entry(&appended.ids[0]).unwrap().label.unwrap().level, Level::Confidential);
+    }
+
+    #[test]
+    fn a_file_that_holds_more_than_the_session_may_know_takes_nothing_any_more() {
+        let mut session = session(Level::Internal, Label { level: Level::Restricted, trusted: true });
+        // The line that finds it out is in; what follows is not.
+        session.admit_own(user("다음")).unwrap();
+        let count = session.log().skeleton().unwrap().len();
+        for _ in 0..2 {
+            let refused = session.admit_own(user("그 다음"));
+            assert!(matches!(
+                refused,
+                Err(NotAdmitted::AboveClearance(AboveClearance {
+                    fact: Level::Restricted,
+                    clearance: Level::Internal
+                }))
+            ));
+            assert!(matches!(session.move_leaf(None), Err(NotAdmitted::AboveClearance(_))));
+        }
+        assert_eq!(session.log().skeleton().unwrap().len(), count);
+        assert_eq!(session.labels().label().level, Level::Public, "it knows no more than it may");
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod check;
+mod effects;
 mod fixtures;
 mod folds;
 mod marks;
