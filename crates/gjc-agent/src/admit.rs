@@ -4,7 +4,8 @@ use crate::prepare::prepare;
 use gjc_context::{Effect, Folds, Unfinished};
 use gjc_entry::fields::FieldError;
 use gjc_entry::{
-    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Own, ParentOf, Part, SessionId, Source,
+    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Ordinal, Own, ParentOf, Part, SessionId,
+    Skeleton, Source,
 };
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
@@ -132,9 +133,9 @@ impl<F: Fs> Session<F> {
             notes: Vec::new(),
         };
         let batches = self.batches(facts, &mut desk)?;
-        for (name, text) in &desk.artifacts {
-            self.writer.put_artifact(name, text.as_bytes());
-        }
+        // Those of an earlier entry that still waits stay, whatever becomes of this one.
+        desk.artifacts.retain(|(name, text)| self.writer.put_artifact(name, text.as_bytes()));
+        let before = self.writer.skeleton().map_or(0, Skeleton::len);
         gjc_fp::fp!("agent.admit.before");
         let whole = batches.len() == 1;
         let appended = match self.append(batches) {
@@ -148,28 +149,35 @@ impl<F: Fs> Session<F> {
             }
         };
         gjc_fp::fp!("agent.admit.appended");
+        self.closed_by = self.join_from(before).err();
         if typed {
             self.labels.human_spoke();
         }
-        // The file may have come to hold what another program has appended meanwhile, and its label is the session's.
-        self.closed_by = self.labels.join(self.writer.label()).err();
         self.notes.append(&mut desk.notes);
         Ok(appended)
+    }
+
+    /// Joins the labels of the entries from a place on: with ours the log may have taken in what another program has
+    /// appended meanwhile, and what that knows the session knows.
+    fn join_from(&mut self, first: usize) -> Result<(), AboveClearance> {
+        let Some(skeleton) = self.writer.skeleton() else { return Ok(()) };
+        for ordinal in first..skeleton.len() {
+            if let Some(node) = u32::try_from(ordinal).ok().and_then(|ordinal| skeleton.node(Ordinal(ordinal))) {
+                self.labels.join(node.label())?;
+            }
+        }
+        self.labels.join(self.writer.label())
     }
 
     /// The drafts, as they will be stored.
     fn batches(&mut self, facts: Facts, desk: &mut Desk) -> Result<Vec<Batch>, NotAdmitted> {
         Ok(match facts {
-            Facts::One(fact) => vec![Batch::One(desk.draft(&mut self.writer, fact.body, fact.parent)?)],
+            Facts::One(fact) => {
+                self.place(&fact.parent)?;
+                vec![Batch::One(desk.draft(&mut self.writer, fact.body, fact.parent)?)]
+            }
             Facts::Effect { intent, effect } => {
-                let before = match &intent.parent {
-                    ParentOf::Leaf => Leaf::Current,
-                    ParentOf::Id(id) => match self.writer.skeleton().and_then(|skeleton| skeleton.find(id)) {
-                        Some(ordinal) => Leaf::At(ordinal),
-                        None => return Err(Refused::NoSuchParent(id.clone()).into()),
-                    },
-                    ParentOf::Root => Leaf::Root,
-                };
+                let before = self.place(&intent.parent)?;
                 let intent = desk.draft(&mut self.writer, intent.body, intent.parent)?;
                 let rest = effect.rest(&intent.body, &self.writer, before).ok_or(NotAdmitted::NoIntent)?;
                 let rest = rest.into_iter().map(|body| desk.draft(&mut self.writer, body, ParentOf::Leaf));
@@ -185,6 +193,18 @@ impl<F: Fs> Session<F> {
                 rest.collect::<Result<_, FieldError>>()?
             }
         })
+    }
+
+    /// The leaf that a parent is. Asked before anything is made ready, so that a refused entry leaves no blob either.
+    fn place(&self, parent: &ParentOf) -> Result<Leaf, Refused> {
+        match parent {
+            ParentOf::Leaf => Ok(Leaf::Current),
+            ParentOf::Root => Ok(Leaf::Root),
+            ParentOf::Id(id) => {
+                let found = self.writer.skeleton().and_then(|skeleton| skeleton.find(id));
+                found.map(Leaf::At).ok_or_else(|| Refused::NoSuchParent(id.clone()))
+            }
+        }
     }
 
     /// Appends. Of several batches each is whole by itself; one that is torn from the next is completed at the next open.

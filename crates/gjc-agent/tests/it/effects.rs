@@ -185,7 +185,7 @@ async fn an_effect_that_was_cut_anywhere_is_completed_once() {
         .collect();
     // Header, two messages, then the intent and its three notes.
     let (intent, end) = (begins[3], whole.len());
-    let interesting = |at: &usize| begins.iter().any(|begin| at.abs_diff(*begin) <= 2) || at % 37 == 0;
+    let interesting = |at: &usize| begins.iter().any(|begin| at.abs_diff(*begin) <= 2) || at.is_multiple_of(37);
     for cut in (intent..=end).filter(interesting) {
         let bench = with_file(&whole[..cut]).unwatched();
         // The line feed alone may be missing: then the line is whole.
