@@ -37,7 +37,7 @@ pub(crate) fn context<F: Fs>(
             redeem: Arc::new(labels),
             clock: Arc::clone(&config.env.clock),
             cwd: config.cwd.clone(),
-            artifacts: session.log().file_path().map(|path| path.with_extension("")),
+            artifacts: session.log().artifact_dir(),
             progress: Progress::new(progress),
         },
     )

@@ -4,7 +4,8 @@ use crate::prepare::prepare;
 use gjc_context::{Effect, Folds, Unfinished};
 use gjc_entry::fields::FieldError;
 use gjc_entry::{
-    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Own, ParentOf, Part, SessionId, Source,
+    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Ordinal, Own, ParentOf, Part, SessionId,
+    Skeleton, Source,
 };
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
@@ -132,9 +133,9 @@ impl<F: Fs> Session<F> {
             notes: Vec::new(),
         };
         let batches = self.batches(facts, &mut desk)?;
-        for (name, text) in &desk.artifacts {
-            self.writer.put_artifact(name, text.as_bytes());
-        }
+        // Those of an earlier entry that still waits stay, whatever becomes of this one.
+        desk.artifacts.retain(|(name, text)| self.writer.put_artifact(name, text.as_bytes()));
+        let before = self.writer.skeleton().map_or(0, Skeleton::len);
         gjc_fp::fp!("agent.admit.before");
         let whole = batches.len() == 1;
         let appended = match self.append(batches) {
@@ -148,28 +149,35 @@ impl<F: Fs> Session<F> {
             }
         };
         gjc_fp::fp!("agent.admit.appended");
+        self.closed_by = self.join_from(before).err();
         if typed {
             self.labels.human_spoke();
         }
-        // The file may have come to hold what another program has appended meanwhile, and its label is the session's.
-        self.closed_by = self.labels.join(self.writer.label()).err();
         self.notes.append(&mut desk.notes);
         Ok(appended)
+    }
+
+    /// Joins the labels of the entries from a place on: with ours the log may have taken in what another program has
+    /// appended meanwhile, and what that knows the session knows.
+    fn join_from(&mut self, first: usize) -> Result<(), AboveClearance> {
+        let Some(skeleton) = self.writer.skeleton() else { return Ok(()) };
+        for ordinal in first..skeleton.len() {
+            if let Some(node) = u32::try_from(ordinal).ok().and_then(|ordinal| skeleton.node(Ordinal(ordinal))) {
+                self.labels.join(node.label())?;
+            }
+        }
+        self.labels.join(self.writer.label())
     }
 
     /// The drafts, as they will be stored.
     fn batches(&mut self, facts: Facts, desk: &mut Desk) -> Result<Vec<Batch>, NotAdmitted> {
         Ok(match facts {
-            Facts::One(fact) => vec![Batch::One(desk.draft(&mut self.writer, fact.body, fact.parent)?)],
+            Facts::One(fact) => {
+                self.place(&fact.parent)?;
+                vec![Batch::One(desk.draft(&mut self.writer, fact.body, fact.parent)?)]
+            }
             Facts::Effect { intent, effect } => {
-                let before = match &intent.parent {
-                    ParentOf::Leaf => Leaf::Current,
-                    ParentOf::Id(id) => match self.writer.skeleton().and_then(|skeleton| skeleton.find(id)) {
-                        Some(ordinal) => Leaf::At(ordinal),
-                        None => return Err(Refused::NoSuchParent(id.clone()).into()),
-                    },
-                    ParentOf::Root => Leaf::Root,
-                };
+                let before = self.place(&intent.parent)?;
                 let intent = desk.draft(&mut self.writer, intent.body, intent.parent)?;
                 let rest = effect.rest(&intent.body, &self.writer, before).ok_or(NotAdmitted::NoIntent)?;
                 let rest = rest.into_iter().map(|body| desk.draft(&mut self.writer, body, ParentOf::Leaf));
@@ -185,6 +193,18 @@ impl<F: Fs> Session<F> {
                 rest.collect::<Result<_, FieldError>>()?
             }
         })
+    }
+
+    /// The leaf that a parent is. Asked before anything is made ready, so that a refused entry leaves no blob either.
+    fn place(&self, parent: &ParentOf) -> Result<Leaf, Refused> {
+        match parent {
+            ParentOf::Leaf => Ok(Leaf::Current),
+            ParentOf::Root => Ok(Leaf::Root),
+            ParentOf::Id(id) => {
+                let found = self.writer.skeleton().and_then(|skeleton| skeleton.find(id));
+                found.map(Leaf::At).ok_or_else(|| Refused::NoSuchParent(id.clone()))
+            }
+        }
     }
 
     /// Appends. Of several batches each is whole by itself; one that is torn from the next is completed at the next open.
@@ -331,5 +351,56 @@ impl Desk {
         self.artifacts.extend(prepared.artifacts);
         self.notes.extend(prepared.notes);
         Ok(Draft { body: prepared.body, label: self.label, parent, extra: prepared.extra })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "plays another program that appends to the same file")]
+mod tests {
+    use super::*;
+    use gjc_log::fs::sim::SimFs;
+    use std::path::Path;
+    use testkit::log::Bench;
+    use testkit::session::{answer, user};
+
+    /// A session whose writer has come to know what another program appended, as it does when it looks at its file.
+    fn session(clearance: Level, adopted: Label) -> Session<SimFs> {
+        let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
+        let mut session = Session::new(bench.memory(), Runtime::new(), bench.clock.clone(), clearance).unwrap();
+        session.admit_own(answer("네")).unwrap();
+        session.writer.append(Batch::One(Draft::new(user("남의 비밀"), adopted))).unwrap();
+        session
+    }
+
+    #[test]
+    fn what_another_program_appended_raises_the_session_with_the_next_append() {
+        let mut session = session(Level::Restricted, Label { level: Level::Confidential, trusted: true });
+        let watch = session.labels().watch();
+        session.admit_own(user("다음")).unwrap();
+        assert_eq!(session.labels().label().level, Level::Confidential);
+        assert_eq!(watch.now().0.level, Level::Confidential, "sinks see it at their commit");
+        let appended = session.admit_own(user("그 다음")).unwrap();
+        assert_eq!(session.entry(&appended.ids[0]).unwrap().label.unwrap().level, Level::Confidential);
+    }
+
+    #[test]
+    fn a_file_that_holds_more_than_the_session_may_know_takes_nothing_any_more() {
+        let mut session = session(Level::Internal, Label { level: Level::Restricted, trusted: true });
+        // The line that finds it out is in; what follows is not.
+        session.admit_own(user("다음")).unwrap();
+        let count = session.log().skeleton().unwrap().len();
+        for _ in 0..2 {
+            let refused = session.admit_own(user("그 다음"));
+            assert!(matches!(
+                refused,
+                Err(NotAdmitted::AboveClearance(AboveClearance {
+                    fact: Level::Restricted,
+                    clearance: Level::Internal
+                }))
+            ));
+            assert!(matches!(session.move_leaf(None), Err(NotAdmitted::AboveClearance(_))));
+        }
+        assert_eq!(session.log().skeleton().unwrap().len(), count);
+        assert_eq!(session.labels().label().level, Level::Public, "it knows no more than it may");
     }
 }

@@ -25,7 +25,6 @@ impl<F: Fs> Actor<F> {
         // Only a source without an index fails here; the log of a writer has one.
         let found = unfinished(self.session.log(), &self.config.effects).unwrap_or_default();
         for unfinished in found {
-            gjc_fp::fp!("agent.complete.one");
             let label = unfinished.label;
             self.admit_message(Labelled::new(Facts::Rest(unfinished), label))?;
         }

@@ -47,11 +47,13 @@ impl<F: Fs> Writer<F> {
     }
 
     /// Takes a file for the session's folder in; it is written before the lines that name it. A name stands for one
-    /// content: make it of the content's hash. Nothing happens in a session in memory.
-    pub fn put_artifact(&mut self, name: &str, bytes: &[u8]) {
-        if self.file_path().is_some() && !self.artifacts.0.iter().any(|(other, _)| other == name) {
+    /// content: make it of the content's hash. `false` when it waits already, and in a session in memory.
+    pub fn put_artifact(&mut self, name: &str, bytes: &[u8]) -> bool {
+        let new = self.file_path().is_some() && !self.artifacts.0.iter().any(|(other, _)| other == name);
+        if new {
             self.artifacts.0.push((name.into(), bytes.into()));
         }
+        new
     }
 
     /// Takes back what no line names after all.

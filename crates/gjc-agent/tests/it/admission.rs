@@ -298,16 +298,57 @@ fn a_whole_text_that_could_not_be_written_is_written_with_its_line_later_and_onc
 }
 
 #[test]
-fn a_refused_entry_leaves_no_whole_text_behind() {
+fn a_refused_entry_leaves_no_whole_text_and_no_picture_behind_and_takes_none_away() {
     let bench = sim();
-    let mut session = session(&bench, bench.create());
-    admit(&mut session, answer("네"));
-    let mut fact = Fact::new(user(&"x".repeat(LONGEST * 2)));
-    fact.parent = gjc_entry::ParentOf::Id(gjc_entry::EntryId::new("없는 것"));
-    session.admit(Labelled::new(fact, Label::PUBLIC_TRUSTED)).unwrap_err();
-    admit(&mut session, user("그 다음"));
+    let mut writer = bench.create();
+    writer.refuse_longer_than(520_000);
+    let mut session = session(&bench, writer);
+    let whole = "x".repeat(LONGEST * 2);
+    let refused = |session: &mut Session<SimFs>, body: Body, parent: gjc_entry::ParentOf| {
+        let fact = Fact { parent, ..Fact::new(body) };
+        session.admit(Labelled::new(fact, Label::PUBLIC_TRUSTED)).unwrap_err();
+    };
+    let mut seen = user(&whole);
+    let Body::Message(Message::User(message)) = &mut seen else { unreachable!() };
+    let Content::Blocks(blocks) = &mut message.content else { unreachable!() };
+    blocks.push(picture(&"A".repeat(2048)));
+    refused(&mut session, seen, gjc_entry::ParentOf::Id(gjc_entry::EntryId::new("없는 것")));
+    // Too long as a line: two such texts.
+    let both = |a: &str, b: &str| {
+        let block = |text: &str| Block::text(text, gjc_entry::Origin::Typed);
+        Body::Message(Message::User(gjc_entry::UserMessage {
+            content: Content::Blocks(vec![block(a), block(b)]),
+            at: 1,
+            extra: Vec::new(),
+        }))
+    };
+    refused(&mut session, both(&whole, &"y".repeat(LONGEST * 2)), gjc_entry::ParentOf::Leaf);
+    admit(&mut session, answer("그 다음"));
     sync_session(&mut session);
-    assert!(bench.fs.stat(&folder(&bench)).is_err());
+    assert!(bench.fs.stat(&folder(&bench)).is_err() && bench.fs.stat(&bench.root.join("blobs")).is_err());
+    // While it cannot be written, one entry waits with its text; another with the same text is refused.
+    bench.fs.fault(Fault::Enospc { after_bytes: 0 });
+    admit(&mut session, user(&whole));
+    refused(&mut session, both(&whole, &"z".repeat(LONGEST * 2)), gjc_entry::ParentOf::Leaf);
+    bench.fs.clear_faults();
+    sync_session(&mut session);
+    let files = bench.fs.list(&folder(&bench)).unwrap();
+    assert_eq!((files.len(), lines(&bench).len()), (1, 2), "{files:?}");
+}
+
+#[tokio::test]
+async fn a_picture_from_the_store_is_sent_as_it_came() {
+    let bench = sim();
+    let mut world = Setup::new(&bench).usual_tools().start(bench.create(), false);
+    let base64 = STANDARD.encode((0..2000u32).map(|n| (n * 7 % 251) as u8).collect::<Vec<_>>());
+    world.say("봐").await.call(&[("c", "s", "{}")]);
+    world.begun().await.output(Output::from(Label::PUBLIC_TRUSTED).block(picture(&base64)).done());
+    let ask = world.ask().await;
+    assert!(ask.text().contains(&base64));
+    ask.say("네");
+    world.turn_end().await;
+    world.close().await;
+    assert!(!contains(&bench.bytes(), &base64.as_bytes()[..100]));
 }
 
 #[cfg(unix)]

@@ -185,7 +185,7 @@ async fn an_effect_that_was_cut_anywhere_is_completed_once() {
         .collect();
     // Header, two messages, then the intent and its three notes.
     let (intent, end) = (begins[3], whole.len());
-    let interesting = |at: &usize| begins.iter().any(|begin| at.abs_diff(*begin) <= 2) || at % 37 == 0;
+    let interesting = |at: &usize| begins.iter().any(|begin| at.abs_diff(*begin) <= 2) || at.is_multiple_of(37);
     for cut in (intent..=end).filter(interesting) {
         let bench = with_file(&whole[..cut]).unwatched();
         // The line feed alone may be missing: then the line is whole.
@@ -232,8 +232,7 @@ async fn an_effect_that_lost_power_anywhere_is_completed_once() {
     assert!(states > 50 && completed > 10, "{states} states, {completed} of them with something to complete");
 }
 
-/// SIGKILL at each failpoint of the append, by the process's own hand, is a campaign of the binary; here the process dies
-/// at the same places with its disk as it is then.
+/// With failpoints compiled in, [`killed`] does this with a real process.
 #[tokio::test]
 async fn an_effect_whose_process_was_killed_before_or_after_its_write_is_there_or_not_at_all() {
     for before in [true, false] {
@@ -342,5 +341,75 @@ async fn the_rest_of_an_intent_that_was_cut_is_made_of_what_was_stored() {
     let completed = lines(&again).pop().unwrap();
     for field in ["content", "gjcWhole", "gjcPart", "customType"] {
         assert_eq!(completed[field], note[field]);
+    }
+}
+
+/// SIGKILL, for real: this test runs itself as another process, which dies at each failpoint that the effect passes.
+#[cfg(feature = "failpoints")]
+mod killed {
+    use super::*;
+    use gjc_log::fs::OsFs;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    const DIR: &str = "GJC_TEST_EFFECT_DIR";
+    const PLAN: &str = "GJC_TEST_EFFECT_PLAN";
+
+    fn machine(dir: &Path) -> Bench<OsFs> {
+        Bench::new(Arc::new(OsFs), dir).unwatched()
+    }
+
+    /// What dies: an effect on top of a conversation.
+    fn child(dir: PathBuf) {
+        let bench = machine(&dir);
+        let writer = bench.open().unwrap().0.value;
+        let mut session = Session::new(writer, Runtime::new(), bench.clock.clone(), Level::Restricted).unwrap();
+        gjc_fp::set_plan(&std::env::var(PLAN).unwrap()).unwrap();
+        session.admit(Labelled::new(effect(echo("메아리", 3)), level(Level::Confidential))).unwrap();
+        session.want_durable();
+    }
+
+    #[tokio::test]
+    async fn at_each_failpoint_that_an_effect_passes_it_is_there_whole_or_not_at_all_or_completed() {
+        if let Some(dir) = std::env::var_os(DIR) {
+            return child(dir.into());
+        }
+        let name = std::thread::current().name().unwrap().to_owned();
+        let (mut point, mut found) = (1, [0, 0]);
+        loop {
+            let dir = tempfile::tempdir().unwrap();
+            let bench = machine(dir.path());
+            let mut writer = bench.create();
+            add(&mut writer, user("하나"));
+            add(&mut writer, answer("둘"));
+            std::thread::scope(|scope| scope.spawn(|| testkit::log::sync(&mut writer).unwrap()).join().unwrap());
+            drop(writer);
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args([name.as_str(), "--exact", "--test-threads=1"])
+                .env(DIR, dir.path())
+                .env(PLAN, format!("@{point}=kill"))
+                .output()
+                .unwrap();
+            let writer = bench.open().unwrap().0.value;
+            let there = writer.skeleton().unwrap().len() - 2;
+            let missing = unfinished(&writer, &effects()).unwrap().iter().map(|one| one.missing.len()).sum::<usize>();
+            let mut session = Session::new(writer, Runtime::new(), bench.clock.clone(), Level::Restricted).unwrap();
+            for unfinished in unfinished(session.log(), &effects()).unwrap() {
+                let label = unfinished.label;
+                session.admit(Labelled::new(Facts::Rest(unfinished), label)).unwrap();
+            }
+            let notes = notes(session.log());
+            assert_eq!(
+                (there + missing, notes),
+                if there == 0 { (0, Vec::new()) } else { (4, expected()) },
+                "@{point}"
+            );
+            found[usize::from(there > 0)] += 1;
+            if ended.status.success() {
+                break;
+            }
+            point += 1;
+        }
+        assert!(point >= 6 && found.iter().all(|count| *count > 0), "{point} points, {found:?}");
     }
 }

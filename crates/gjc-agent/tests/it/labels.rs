@@ -3,6 +3,7 @@
 use crate::world::*;
 use gjc_entry::{Label, Level, Origin, Source};
 use gjc_flow::{Stale, digest};
+use gjc_log::fs::Fs;
 use gjc_log::fs::sim::SimFs;
 use gjc_protocol::{Command, EventBody, PromptMode, TurnEnd};
 use gjc_tools::Run;
@@ -207,4 +208,83 @@ async fn an_answer_bears_the_label_of_what_it_was_made_of() {
     let file = lines(&bench);
     assert!(file.iter().find(|line| line.contains("그것을 읽고")).unwrap().contains("INTERNAL"));
     assert!(bench.open().unwrap().0.value.skeleton().is_some());
+}
+
+/// The whole of a long text, and a picture: files that hold what the session knows.
+#[tokio::test]
+async fn what_is_kept_beside_the_session_is_named_by_a_line_that_bears_the_session_s_label() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    let picture = gjc_entry::Block::Image {
+        data: gjc_entry::message::ImageData::Inline("A".repeat(2048)),
+        mime: "image/png".into(),
+        origin: None,
+        extra: Vec::new(),
+    };
+    let long = format!("{}{SECRET}", "가".repeat(500_000));
+    let output = gjc_tools::Output::from(level(Level::Confidential)).text(long).block(picture);
+    world.begun().await.output(output.done());
+    world.ask().await.say("네");
+    world.turn_end().await;
+    world.close().await;
+    let artifacts = bench.fs.list(&bench.path().with_extension("")).unwrap();
+    assert_eq!(artifacts.len(), 1);
+    assert!(contains(&testkit::log::read(&*bench.fs, &artifacts[0]), SECRET.as_bytes()));
+    let name = artifacts[0].file_name().unwrap().to_str().unwrap();
+    for named in [name, "blob:sha256:"] {
+        let naming: Vec<String> =
+            lines(&bench).into_iter().filter(|line| line.contains(named) && !line.contains("gjc.env")).collect();
+        assert_eq!(naming.len(), 1);
+        assert!(naming[0].contains(r#""gjcLabel":{"l":"CONFIDENTIAL","t":true}"#), "in the very line that names it");
+    }
+}
+
+#[tokio::test]
+async fn a_long_text_or_a_picture_above_the_clearance_leaves_no_file_behind() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Internal, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    let blobs = |bench: &Bench<SimFs>| bench.fs.list(&bench.root.join("blobs")).map_or(0, |names| names.len());
+    let before = blobs(&bench);
+    let picture = gjc_entry::Block::Image {
+        data: gjc_entry::message::ImageData::Inline("A".repeat(2048)),
+        mime: "image/png".into(),
+        origin: None,
+        extra: Vec::new(),
+    };
+    let long = format!("{SECRET}{}", "가".repeat(500_000));
+    world.begun().await.output(gjc_tools::Output::from(level(Level::Confidential)).text(long).block(picture).done());
+    let ask = world.ask().await;
+    assert!(ask.results()[0].1.contains("may know no more than INTERNAL"));
+    ask.say("네");
+    world.turn_end().await;
+    let events = world.close().await;
+    assert!(!events.iter().any(|event| matches!(event.body, EventBody::Notice { .. })));
+    assert!(bench.fs.stat(&bench.path().with_extension("")).is_err(), "no folder of whole texts");
+    assert_eq!(blobs(&bench).max(2), before.max(2), "the prompt and the tools alone");
+    assert!(!contains(&bench.bytes(), SECRET.as_bytes()));
+}
+
+/// Half of an effect above the clearance is no effect.
+#[tokio::test]
+async fn an_effect_above_the_clearance_stays_outside_with_all_its_entries_and_raises_nothing() {
+    use gjc_agent::{Fact, Facts, NotAdmitted, Session};
+    struct Never;
+    impl gjc_context::Effect for Never {
+        fn kinds(&self) -> gjc_entry::KindSet {
+            gjc_entry::KindSet::of(&[])
+        }
+        fn rest(&self, _: &gjc_entry::Body, _: &dyn Source, _: gjc_entry::Leaf) -> Option<Vec<gjc_entry::Body>> {
+            panic!("what is above the clearance is not looked at")
+        }
+    }
+    let bench = sim();
+    let mut session =
+        Session::new(bench.create(), gjc_flow::Runtime::new(), bench.clock.clone(), Level::Internal).unwrap();
+    let intent = Fact::new(testkit::session::user(SECRET));
+    let facts = Facts::Effect { intent, effect: std::sync::Arc::new(Never) };
+    let refused = session.admit(gjc_flow::Labelled::new(facts, level(Level::Confidential)));
+    assert!(matches!(refused, Err(NotAdmitted::AboveClearance(_))));
+    assert_eq!((session.log().skeleton().unwrap().len(), session.labels().label().level), (0, Level::Public));
 }
