@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
+const READ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
+const EDIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/edit-session.mjs");
 
 /// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel}`, where `messages`
 /// is pi's context of the leaf and `entries` counts the lines without the header. `None` (and a line on stderr) when pi is
@@ -18,12 +19,30 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs")
 #[must_use]
 #[track_caller]
 pub fn read(file: &Path) -> Option<Value> {
+    let said = run(READ, file, &[])?;
+    match serde_json::from_slice(&said) {
+        Ok(value) => Some(value),
+        Err(e) => panic!("pi's answer about {} is not JSON ({e})", file.display()),
+    }
+}
+
+/// Lets pi change the file itself: `append` a message, give it a `name`, `rewrite` it whole from memory. `None` when pi is
+/// not here. Fails the test when pi cannot do it.
+#[must_use]
+#[track_caller]
+pub fn edit(file: &Path, steps: &[&str]) -> Option<()> {
+    run(EDIT, file, steps).map(drop)
+}
+
+#[track_caller]
+fn run(script: &str, file: &Path, more: &[&str]) -> Option<Vec<u8>> {
     let module = module()?;
     let scratch = tempfile::tempdir().expect("a temporary folder can be made");
     let out = Command::new("node")
-        .arg(SCRIPT)
+        .arg(script)
         .arg(&module)
         .arg(file)
+        .args(more)
         .env_clear()
         .envs(std::env::var_os("PATH").map(|p| ("PATH", p)))
         // pi looks for its settings at home; it must find none.
@@ -34,11 +53,8 @@ pub fn read(file: &Path) -> Option<Value> {
     let out =
         out.unwrap_or_else(|e| panic!("node could not be started for pi ({e}); GJC_PI_MODULE needs node 20 or later"));
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "pi could not read {}:\n{said}", file.display());
-    match serde_json::from_slice(&out.stdout) {
-        Ok(value) => Some(value),
-        Err(e) => panic!("pi's answer about {} is not JSON ({e}):\n{said}", file.display()),
-    }
+    assert!(out.status.success(), "pi failed on {}:\n{said}", file.display());
+    Some(out.stdout)
 }
 
 /// The folder of pi's package, if this machine names one.
