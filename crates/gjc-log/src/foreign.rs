@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// For so long another program may be in the middle of a line before we take it to be dead.
 const HALF_LINE: Duration = Duration::from_millis(250);
 
+/// Up to so many bytes of another program are kept until they are durable.
+const MOST_KEPT: u64 = 64 << 20;
+
 /// Why lines stay in memory.
 pub(crate) struct Unwritable {
     pub(crate) why: io::Error,
@@ -255,8 +258,12 @@ impl<F: Fs> Writer<F> {
         }
         // As it reads now: if a sync fails later, this is laid down again.
         if let Place::Disk { file, .. } = &self.place {
-            for at in there.into_iter().filter(|at| at.off >= self.found) {
-                keep_line(&self.shared, &**file, at)?;
+            if since > 0 && scanned.covered - since <= MOST_KEPT {
+                keep(&self.shared, &**file, since, scanned.covered)?;
+            } else {
+                for at in there {
+                    keep(&self.shared, &**file, at.off, at.off + u64::from(at.len) + 1)?;
+                }
             }
         }
         self.keep_time();
@@ -374,10 +381,10 @@ fn alike(ours: &Skeleton, place: Ordinal, theirs: &Skeleton, there: Ordinal) -> 
     kind(ours, place) == kind(theirs, there) && parent(ours, place) == parent(theirs, there)
 }
 
-fn keep_line<F: Fs>(shared: &Shared<F>, file: &F::File, at: At) -> io::Result<()> {
-    let mut line = vec![0; at.len as usize + 1];
-    let got = file.read_at(&mut line, at.off)?;
-    shared.keep(at.off, &line[..got]);
+fn keep<F: Fs>(shared: &Shared<F>, file: &F::File, from: u64, to: u64) -> io::Result<()> {
+    let mut bytes = vec![0; usize::try_from(to - from).map_err(io::Error::other)?];
+    let got = file.read_at(&mut bytes, from)?;
+    shared.keep(from, &bytes[..got]);
     Ok(())
 }
 

@@ -20,7 +20,7 @@ const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// The waits between two looks at the lock: short at first, then longer; who has waited long looks often again, so that
 /// newcomers do not always win.
 const STEPS_MS: [u32; 5] = [1, 2, 4, 8, 8];
-const LONG: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_millis(200);
 
 impl<F: Fs> Writer<F> {
     /// Opens an existing session for writing: takes the lock, repairs the tail, indexes the file.
@@ -28,7 +28,8 @@ impl<F: Fs> Writer<F> {
     /// # Errors
     /// [`OpenError`]; the file is then untouched.
     pub fn open(env: LogEnv<F>, path: &Path) -> Result<(Loaded<Self>, Repaired), OpenError> {
-        Self::attempt(env, path, &mut Seen::default())
+        let fs = Arc::clone(&env.fs);
+        Self::attempt(env, path, &mut Seen::default()).map_err(|error| named(&*fs, error))
     }
 
     fn attempt(env: LogEnv<F>, path: &Path, seen: &mut Seen) -> Result<(Loaded<Self>, Repaired), OpenError> {
@@ -42,7 +43,7 @@ impl<F: Fs> Writer<F> {
         let file = env.fs.open(path, Open::Append).map_err(failed)?;
         let lease = match file.try_lock() {
             Ok(Held::Ours) => None,
-            Ok(Held::Other) => return Err(OpenError::Locked { path: path.into(), pid: file.lock_holder() }),
+            Ok(Held::Other) => return Err(OpenError::Locked { path: path.into(), pid: None }),
             Err(why) if refuses_locks(&why) => match Lease::take(&env, path, seen) {
                 Ok(lease) => Some(lease),
                 Err(Taken::By(owner)) => return Err(OpenError::Leased { path: path.into(), owner }),
@@ -98,7 +99,7 @@ impl<F: Fs> Writer<F> {
         path: &Path,
         patience: Duration,
     ) -> Result<(Loaded<Self>, Repaired), OpenError> {
-        let (began, mut seen) = (env.clock.mono(), Seen::default());
+        let (fs, began, mut seen) = (Arc::clone(&env.fs), env.clock.mono(), Seen::default());
         let mut steps = STEPS_MS.iter();
         loop {
             let waited = env.clock.mono().duration_since(began);
@@ -109,7 +110,7 @@ impl<F: Fs> Writer<F> {
                     let micros = step * 500 + env.ids.entry(&|_| false) % (step * 1000);
                     env.clock.sleep(Duration::from_micros(micros.into())).await;
                 }
-                done => return done,
+                done => return done.map_err(|error| named(&*fs, error)),
             }
         }
     }
@@ -155,6 +156,17 @@ impl<F: Fs> Writer<F> {
         self.lease = lease;
         self.shared().staged(Arc::clone(&file), stat, Publish { temporary, path: path.into() });
         Ok(file)
+    }
+}
+
+/// With the name of who holds the lock: looked up for the sentence only, not at each attempt.
+fn named<F: Fs>(fs: &F, error: OpenError) -> OpenError {
+    match error {
+        OpenError::Locked { path, .. } => {
+            let pid = fs.open(&path, Open::Read).ok().and_then(|file| file.lock_holder());
+            OpenError::Locked { path, pid }
+        }
+        other => other,
     }
 }
 

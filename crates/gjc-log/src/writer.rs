@@ -308,7 +308,13 @@ impl<F: Fs> Writer<F> {
     /// Writes what is not written yet and due; called again while storage fails, also with nothing to write: then it looks
     /// whether the file is well again.
     pub fn write(&mut self) {
-        if !self.due || (self.unwritten.is_empty() && !self.shared.failing()) {
+        if !self.unwritten.is_empty() || self.shared.failing() {
+            self.store();
+        }
+    }
+
+    fn store(&mut self) {
+        if !self.due {
             return;
         }
         let first = self.written == 0;
@@ -385,7 +391,8 @@ impl<F: Fs> Writer<F> {
 
     /// Asks for everything so far to become durable. Wait with [`crate::durable`].
     pub fn want_durable(&mut self) -> Lsn {
-        self.write();
+        // Also with nothing to write: what is made durable shall be the file under the name.
+        self.store();
         match self.place {
             Place::Disk { .. } => self.sync_soon(),
             // Nothing that a person would miss: the first answer has not come.

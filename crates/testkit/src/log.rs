@@ -3,7 +3,7 @@
 use crate::{SeededIds, VirtualClock};
 use gjc_entry::{Body, Clock, Header, Ids, Leaf, Message, PathNode, SessionId, Source, Timestamp};
 use gjc_log::fs::{Fs, FsFile, Open};
-use gjc_log::{Batch, BlobStore, Durability, Loaded, LogEnv, Lsn, OpenError, Repaired, Writer, durable};
+use gjc_log::{Batch, BlobStore, Durability, Health, Loaded, LogEnv, Lsn, OpenError, Repaired, Writer, durable};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -155,6 +155,24 @@ pub fn sync<F: Fs>(writer: &mut Writer<F>) -> Result<(), Arc<std::io::Error>> {
         .build()
         .expect("a test machine does what it is told")
         .block_on(durable(&mut storage, lsn))
+}
+
+/// Waits until all is durable, though storage fails at first: for a test that has made it well again.
+pub fn heal<F: Fs>(writer: &mut Writer<F>) {
+    let lsn = writer.want_durable();
+    let mut storage = writer.storage();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a test machine does what it is told");
+    let durable = runtime.block_on(storage.wait_for(|now| now.durable >= lsn && matches!(now.health, Health::Ok)));
+    drop(durable.expect("the writer is open"));
+}
+
+/// Why storage fails, and whether the file is lost.
+pub fn failure<F: Fs>(writer: &Writer<F>) -> Option<(String, bool)> {
+    let storage = writer.storage().borrow().clone();
+    match storage.health {
+        Health::Ok => None,
+        Health::Failing(why) => Some((why.to_string(), storage.lost)),
+    }
 }
 
 /// The texts of all messages on the active path.

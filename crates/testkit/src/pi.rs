@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
-const WRITE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/write-sessions.mjs");
+const READ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
+const EDIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/edit-session.mjs");
+const WRITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/write-sessions.mjs");
 
 /// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel}`, where `messages`
 /// is pi's context of the leaf and `entries` counts the lines without the header. `None` (and a line on stderr) when pi is
@@ -19,12 +20,30 @@ const WRITE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/write-sessio
 #[must_use]
 #[track_caller]
 pub fn read(file: &Path) -> Option<Value> {
+    let said = run(READ, file, &[])?;
+    match serde_json::from_slice(&said) {
+        Ok(value) => Some(value),
+        Err(e) => panic!("pi's answer about {} is not JSON ({e})", file.display()),
+    }
+}
+
+/// Lets pi change the file itself: `append` a message, give it a `name`, `rewrite` it whole from memory. `None` when pi is
+/// not here. Fails the test when pi cannot do it.
+#[must_use]
+#[track_caller]
+pub fn edit(file: &Path, steps: &[&str]) -> Option<()> {
+    run(EDIT, file, steps).map(drop)
+}
+
+#[track_caller]
+fn run(script: &str, file: &Path, more: &[&str]) -> Option<Vec<u8>> {
     let module = module()?;
     let scratch = tempfile::tempdir().expect("a temporary folder can be made");
     let out = Command::new("node")
-        .arg(SCRIPT)
+        .arg(script)
         .arg(&module)
         .arg(file)
+        .args(more)
         .env_clear()
         .envs(std::env::var_os("PATH").map(|p| ("PATH", p)))
         // pi looks for its settings at home; it must find none.
@@ -35,11 +54,8 @@ pub fn read(file: &Path) -> Option<Value> {
     let out =
         out.unwrap_or_else(|e| panic!("node could not be started for pi ({e}); GJC_PI_MODULE needs node 20 or later"));
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "pi could not read {}:\n{said}", file.display());
-    match serde_json::from_slice(&out.stdout) {
-        Ok(value) => Some(value),
-        Err(e) => panic!("pi's answer about {} is not JSON ({e}):\n{said}", file.display()),
-    }
+    assert!(out.status.success(), "pi failed on {}:\n{said}", file.display());
+    Some(out.stdout)
 }
 
 /// Sessions that a newer pi (1.6, `@earendil-works/pi-coding-agent`) writes into `dir`, each with every kind of entry that
@@ -50,7 +66,7 @@ pub fn read(file: &Path) -> Option<Value> {
 pub fn write_newer(dir: &Path, count: usize) -> Option<Vec<Value>> {
     let module = named("GJC_PI_NEWER_MODULE", "dist/core/session-manager.js")?;
     let out = Command::new("node")
-        .arg(WRITE_SCRIPT)
+        .arg(WRITE)
         .arg(&module)
         .arg(dir)
         .arg(count.to_string())

@@ -31,6 +31,7 @@ macro_rules! on_both {
 on_both! {
     create_new_is_exclusive
     appends_go_to_the_end
+    a_rewrite_stays_in_its_place
     reads_stop_at_the_end
     a_reader_cannot_write
     rename_new_never_replaces
@@ -84,6 +85,20 @@ fn appends_go_to_the_end<F: Fs>(fs: &F, dir: &Path) {
     assert_eq!(one.append(b"").unwrap(), 0);
     assert_eq!(content(fs, &path), "one two 셋".as_bytes());
     assert_eq!((one.stat().unwrap().len, two.stat().unwrap().len), (11, 11));
+}
+
+fn a_rewrite_stays_in_its_place<F: Fs>(fs: &F, dir: &Path) {
+    let path = dir.join("a");
+    let file = make(fs, &path, b"0123456789");
+    assert_eq!(file.try_lock().unwrap(), Held::Ours);
+    file.rewrite_at(b"abc", 4).unwrap();
+    assert_eq!(content(fs, &path), b"0123abc789");
+    file.append(b"!").unwrap();
+    assert_eq!(content(fs, &path), b"0123abc789!");
+    assert_eq!(fs.open(&path, Open::Append).unwrap().try_lock().unwrap(), Held::Other, "the lock stays ours");
+    fs.rename(&path, &dir.join("b")).unwrap();
+    file.rewrite_at("셋".as_bytes(), 0).unwrap();
+    assert_eq!(content(fs, &dir.join("b")), "셋3abc789!".as_bytes(), "whatever its name is");
 }
 
 fn reads_stop_at_the_end<F: Fs>(fs: &F, dir: &Path) {
@@ -495,6 +510,50 @@ fn bytes_of_a_failed_sync_may_be_lost_though_a_later_sync_succeeds() {
     file.sync_data().unwrap();
     fs.mark(2);
     assert_eq!(promised(2), [Some(b"123456".to_vec())]);
+}
+
+#[test]
+fn bytes_written_anew_in_place_are_safe_with_the_next_sync() {
+    for fault in [Fault::SyncFails { times: 1 }, Fault::SyncLoses { times: 1 }] {
+        let (fs, file) = settled("/a", b"12");
+        file.append(b"34").unwrap();
+        let dropped = matches!(fault, Fault::SyncLoses { .. });
+        fs.fault(fault);
+        assert!(file.sync_data().is_err());
+        assert_eq!(fs.read("/a").unwrap(), if dropped { *b"12\0\0" } else { *b"1234" });
+        file.rewrite_at(b"34", 2).unwrap();
+        assert_eq!(fs.read("/a").unwrap(), b"1234");
+        let lost = |fs: &SimFs| contents(fs.power_cuts(), "/a").contains(&Some(b"12\0\0".to_vec()));
+        assert!(lost(&fs), "not before the sync");
+        file.sync_data().unwrap();
+        fs.mark(1);
+        assert_eq!(contents(fs.power_cuts().filter(|cut| cut.marks == [1]), "/a"), [Some(b"1234".to_vec())]);
+    }
+}
+
+#[test]
+fn a_rewrite_whose_sync_fails_too_proves_nothing() {
+    let (fs, file) = settled("/a", b"12");
+    fs.fault(Fault::SyncFails { times: 2 });
+    file.append(b"34").unwrap();
+    assert!(file.sync_data().is_err());
+    file.rewrite_at(b"1234", 0).unwrap();
+    assert!(file.sync_data().is_err());
+    file.sync_data().unwrap();
+    fs.mark(1);
+    let found = contents(fs.power_cuts().filter(|cut| cut.marks == [1]), "/a");
+    assert_eq!(found, [Some(b"1234".to_vec()), Some(b"12\0\0".to_vec())], "what was durable before is not lost");
+}
+
+#[test]
+fn a_torn_rewrite_ends_at_a_sector() {
+    let (fs, file) = settled("/a", &[b'-'; 1_100]);
+    file.rewrite_at(&[b'+'; 1_000], 100).unwrap();
+    let found: BTreeSet<usize> = contents(fs.power_cuts(), "/a")
+        .into_iter()
+        .map(|bytes| bytes.unwrap().iter().filter(|byte| **byte == b'+').count())
+        .collect();
+    assert_eq!(found, BTreeSet::from([0, 412, 924, 1_000]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! One writer, one file, on both file systems.
 
+use crate::{promised, simulated};
 use gjc_entry::{Label, Leaf, Level, ParentOf, Source, Timestamp};
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs};
@@ -9,29 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::log::{Bench, add, sync, texts};
 use testkit::session::{answer, draft, user};
-
-fn on_both(test: impl Fn(Bench<OsFs>), simulated: impl Fn(Bench<SimFs>)) {
-    let dir = tempfile::tempdir().unwrap();
-    test(Bench::new(Arc::new(OsFs), dir.path()));
-    simulated(Bench::new(Arc::new(SimFs::new()), Path::new("/agent")));
-}
-
-/// A machine whose disk a test can look behind.
-fn simulated() -> (Arc<SimFs>, Bench<SimFs>) {
-    let fs = Arc::new(SimFs::new());
-    (Arc::clone(&fs), Bench::new(fs, Path::new("/agent")))
-}
-
-macro_rules! both {
-    ($(#[$doc:meta])* $name:ident, $bench:ident => $body:block) => {
-        $(#[$doc])*
-        #[test]
-        fn $name() {
-            fn test<F: Fs>($bench: Bench<F>) $body
-            on_both(test, test);
-        }
-    };
-}
 
 both!(nothing_is_on_disk_before_the_first_answer, bench => {
     let mut writer = bench.create();
@@ -191,7 +169,7 @@ both!(a_draft_under_an_unknown_parent_changes_nothing, bench => {
 both!(a_file_that_is_no_session_is_left_alone, bench => {
     let dir = bench.path().parent().unwrap().to_path_buf();
     gjc_log::fs::mkdir_all_durable(&*bench.fs, &dir).unwrap();
-    for content in ["", "hello", "{\"type\":\"message\"}\n", "{\"type\":\"session\",\"version\":6,\"id\":\"x\"}\n", "{\"type\":\"session\",\"id\":\"x\"}\nhalf"] {
+    for content in ["", "hello", "{\"type\":\"message\"}\n", "{\"type\":\"session\",\"version\":6,\"id\":\"x\"}\n", "{\"type\":\"session\",\"id\":\"x\"}\nhalf", "\0\0\0\0", "\0\0\n", "{\"type\":\"session\",\"version\":3,\"id\":\"x\",\"timest"] {
         let file = bench.fs.open(&bench.path(), Open::CreateNew).unwrap();
         if !content.is_empty() {
             file.append(content.as_bytes()).unwrap();
@@ -202,19 +180,6 @@ both!(a_file_that_is_no_session_is_left_alone, bench => {
         bench.fs.unlink(&bench.path()).unwrap();
         bench.forget();
     }
-});
-
-both!(a_file_changed_by_another_program_is_not_written_to, bench => {
-    let mut writer = bench.create();
-    add(&mut writer, answer("x"));
-    sync(&mut writer).unwrap();
-    let other = bench.fs.open(&bench.path(), Open::Append).unwrap();
-    other.append(b"{\"type\":\"label\",\"id\":\"zz\",\"parentId\":null,\"targetId\":\"q\"}\n").unwrap();
-    let before = bench.bytes();
-    add(&mut writer, user("y"));
-    assert!(sync(&mut writer).is_err());
-    assert_eq!(bench.bytes(), before);
-    assert_eq!(texts(&writer), ["x", "y"], "the entry is kept in memory");
 });
 
 both!(a_session_in_memory_is_complete_and_leaves_no_trace, bench => {
@@ -265,21 +230,6 @@ fn a_folder_that_cannot_be_written_is_told_at_the_first_answer() {
 }
 
 #[test]
-fn a_failed_sync_is_never_called_durable() {
-    let (fs, bench) = simulated();
-    let mut writer = bench.create();
-    add(&mut writer, answer("a"));
-    sync(&mut writer).unwrap();
-    fs.fault(Fault::SyncFails { times: 1 });
-    let lsn = add(&mut writer, user("b"));
-    assert!(sync(&mut writer).is_err());
-    // The next sync would succeed, and prove nothing: the kernel may have dropped the pages.
-    add(&mut writer, user("c"));
-    assert!(sync(&mut writer).is_err());
-    assert!(writer.storage().borrow().durable < lsn);
-}
-
-#[test]
 fn the_holder_of_the_lock_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(Arc::new(OsFs), dir.path());
@@ -289,11 +239,6 @@ fn the_holder_of_the_lock_is_named() {
     let Err(error) = bench.open().map(|_| ()) else { panic!("opened twice") };
     assert_eq!(error.to_string(), format!("session is open in another process (pid {})", std::process::id()));
     drop(writer);
-}
-
-/// Every state after a power cut at a moment when something was promised.
-fn promised(fs: &SimFs) -> impl Iterator<Item = gjc_log::fs::sim::Cut> {
-    fs.power_cuts().filter(|cut| !cut.marks.is_empty())
 }
 
 #[test]
@@ -314,8 +259,7 @@ fn a_name_that_its_writer_could_not_make_durable_is_made_so_by_the_next() {
     fs.mark(1);
     drop(writer);
     let mut states = 0;
-    for cut in promised(&fs) {
-        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+    for (_, after) in promised(&fs) {
         assert_eq!(texts(&after.open().unwrap().0.value), ["x", "y"]);
         states += 1;
     }
@@ -334,8 +278,7 @@ fn folders_that_another_process_made_a_moment_ago_are_made_durable_too() {
     sync(&mut writer).unwrap();
     fs.mark(1);
     drop(writer);
-    for cut in promised(&fs) {
-        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+    for (_, after) in promised(&fs) {
         assert_eq!(texts(&after.open().unwrap().0.value), ["x"]);
     }
 }
@@ -369,8 +312,7 @@ fn a_session_that_comes_without_its_blobs_folder_gets_one() {
     sync(&mut writer).unwrap();
     fs.mark(1);
     drop(writer);
-    for cut in promised(&fs) {
-        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+    for (_, after) in promised(&fs) {
         assert!(gjc_entry::Blobs::get(&*after.env().blobs, &blob).is_ok());
     }
 }
@@ -433,8 +375,7 @@ fn what_must_be_durable_before_the_first_answer_makes_the_first_write_due() {
     sync(&mut writer).unwrap();
     fs.mark(1);
     drop(writer);
-    for cut in promised(&fs) {
-        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+    for (_, after) in promised(&fs) {
         assert_eq!(texts(&after.open().unwrap().0.value), ["맡긴 일"]);
     }
 }
@@ -454,8 +395,7 @@ fn a_session_that_is_durable_at_each_entry_needs_nobody_to_ask() {
     runtime.block_on(gjc_log::durable(&mut storage, lsn)).unwrap();
     fs.mark(1);
     drop(writer);
-    for cut in promised(&fs) {
-        let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
+    for (_, after) in promised(&fs) {
         assert_eq!(texts(&after.open().unwrap().0.value), ["x", "y"]);
     }
 }

@@ -1,0 +1,101 @@
+//! A file system on which other things happen, on top of a good one.
+
+use gjc_log::fs::{Fs, FsFile, Held, Open, Owner, Stat};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// On top of `F`: locks may be refused, and another program may be faster at the moment of an append.
+pub(crate) struct Wrapped<F: Fs> {
+    inner: F,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) no_locks: bool,
+    /// Appended by another program right before, or right after, our next append.
+    pub(crate) before_append: Mutex<Option<Vec<u8>>>,
+    pub(crate) after_append: Mutex<Option<Vec<u8>>>,
+}
+
+pub(crate) struct WrappedFile<F: Fs> {
+    inner: F::File,
+    hooks: Arc<Hooks>,
+}
+
+impl<F: Fs> Wrapped<F> {
+    pub(crate) fn new(inner: F, no_locks: bool) -> Self {
+        Self { inner, hooks: Arc::new(Hooks { no_locks, ..Hooks::default() }) }
+    }
+}
+
+impl<F: Fs> Fs for Wrapped<F> {
+    type File = WrappedFile<F>;
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<WrappedFile<F>> {
+        Ok(WrappedFile { inner: self.inner.open(path, how)?, hooks: Arc::clone(&self.hooks) })
+    }
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename_new(from, to)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.sync_dir(dir)
+    }
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        self.inner.stat(path)
+    }
+    fn mkdir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.mkdir(dir)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.inner.unlink(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.list(dir)
+    }
+    fn owner(&self) -> Owner {
+        self.inner.owner()
+    }
+    fn is_dead(&self, owner: &Owner) -> bool {
+        self.inner.is_dead(owner)
+    }
+}
+
+impl<F: Fs> FsFile for WrappedFile<F> {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let other = |hook: &Mutex<Option<Vec<u8>>>| {
+            if let Some(bytes) = hook.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                self.inner.append(&bytes).unwrap();
+            }
+        };
+        other(&self.hooks.before_append);
+        let done = self.inner.append(bytes);
+        other(&self.hooks.after_append);
+        done
+    }
+    fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.inner.rewrite_at(bytes, offset)
+    }
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buf, offset)
+    }
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.inner.truncate(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.inner.sync_data()
+    }
+    fn stat(&self) -> io::Result<Stat> {
+        self.inner.stat()
+    }
+    fn try_lock(&self) -> io::Result<Held> {
+        if self.hooks.no_locks { Err(io::ErrorKind::Unsupported.into()) } else { self.inner.try_lock() }
+    }
+    fn lock_holder(&self) -> Option<u32> {
+        self.inner.lock_holder()
+    }
+}
