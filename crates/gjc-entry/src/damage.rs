@@ -22,7 +22,8 @@ pub enum DamageKind {
     Utf8,
     /// Not an object with the keys of an entry.
     Frame(String),
-    /// Two records on one line; the later one was recovered.
+    /// Several records on one line. The place is that of the bytes between two whole ones, or before the first: none, or
+    /// those of a cut one.
     Glued,
     /// The id belongs to an earlier entry that says something else; this one is kept beside it, without a name.
     Repeated(EntryId),
@@ -47,6 +48,7 @@ impl fmt::Display for Damage {
             DamageKind::Nul => write!(f, "a line of {} bytes holds NUL bytes", self.at.len),
             DamageKind::Utf8 => write!(f, "a line of {} bytes is not UTF-8", self.at.len),
             DamageKind::Frame(why) => write!(f, "a line of {} bytes is no entry: {why}", self.at.len),
+            DamageKind::Glued if self.at.len == 0 => write!(f, "two records stand on one line; both were read"),
             DamageKind::Glued => {
                 write!(f, "{} bytes of a cut record stand before a whole one on the same line", self.at.len)
             }

@@ -10,7 +10,10 @@ use crate::sync::Shared;
 use crate::tail::{append_all, own_part};
 use crate::writer::{Place, Writer};
 use gjc_entry::tree::{NewNode, Pushed};
-use gjc_entry::{At, Damage, DamageKind, Draft, Entry, EntryId, Header, Ordinal, Own, ParentOf, Skeleton, Source};
+use gjc_entry::{
+    At, Block, Body, Content, Damage, DamageKind, Draft, Entry, EntryId, Header, Label, Message, Ordinal, Origin, Own,
+    ParentOf, Skeleton, Source,
+};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -282,16 +285,29 @@ impl<F: Fs> Writer<F> {
         Ok(())
     }
 
-    /// A line that was an entry before.
+    /// A line that was an entry before. What others have added since may have raised the session's label; then the line
+    /// says so, and only words that a person typed restore trust.
     fn take_line(&mut self, line: &[u8]) {
         let Ok(frame) = scan::frame(line) else { return };
-        let at = At { off: self.end(), len: u32::try_from(line.len()).unwrap_or(u32::MAX) };
-        let new = NewNode { at, kind: frame.kind, id: frame.id, parent: frame.parent, label: frame.label };
+        let (before, off, start) = (self.label(), self.end(), self.unwritten.len());
+        let mut label = frame.label;
+        let entry = (before != Label::PUBLIC_TRUSTED).then(|| std::str::from_utf8(line).ok().map(Entry::parse));
+        if let Some(Some(Ok(mut entry))) = entry {
+            let own = entry.label.unwrap_or(Label::PUBLIC_TRUSTED);
+            let trusted = own.trusted && (before.trusted || is_typed(&entry.body));
+            label = Some(Label { level: own.level.max(before.level), trusted });
+            entry.label = label;
+            entry.write(&mut self.unwritten);
+            self.unwritten.pop();
+        } else {
+            self.unwritten.extend_from_slice(line);
+        }
+        let at = At { off, len: u32::try_from(self.unwritten.len() - start).unwrap_or(u32::MAX) };
+        self.unwritten.push(b'\n');
+        let new = NewNode { at, kind: frame.kind, id: frame.id, parent: frame.parent, label };
         if let Pushed::Repeated(_) = self.skeleton.push(new.clone()) {
             self.skeleton.push_nameless(new);
         }
-        self.unwritten.extend_from_slice(line);
-        self.unwritten.push(b'\n');
     }
 
     /// A line that is in our memory, as it was or will be written.
@@ -369,6 +385,13 @@ impl<F: Fs> Writer<F> {
 
 const WAY_OUT: &str =
     "nothing more is written to it and what comes is kept in memory: put the file back, or go on in a new one";
+
+/// Whether a person typed it.
+fn is_typed(body: &Body) -> bool {
+    let Body::Message(Message::User(user)) = body else { return false };
+    let Content::Blocks(blocks) = &user.content else { return false };
+    blocks.iter().any(|block| matches!(block, Block::Text { origin: Some(Origin::Typed), .. }))
+}
 
 fn same_file(one: &Stat, other: &Stat) -> bool {
     (one.dev, one.inode) == (other.dev, other.inode)

@@ -119,7 +119,8 @@ pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, damage: &[Dama
     // A record that was recovered stands behind the cut one.
     let begins = *before == b'\n' || damaged(|kind| matches!(kind, DamageKind::Glued), at.off);
     // Behind a recovered record a hole may stand.
-    let ends = *behind == b'\n' || *behind == 0;
+    let joined = |damage: &Damage| damage.kind == DamageKind::Glued && damage.at.off == at.off + u64::from(at.len);
+    let ends = *behind == b'\n' || *behind == 0 || damage.iter().any(joined);
     let Ok(frame) = frame(line) else { return false };
     let parent = match node.parent() {
         Some(parent) => frame.parent == Some(skeleton.id(parent)),
@@ -130,7 +131,9 @@ pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, damage: &[Dama
     };
     let label =
         frame.label.is_none_or(|label| node.label().level >= label.level && node.label().trusted == label.trusted);
-    begins && ends && parent && label && frame.kind == node.kind() && frame.id == skeleton.id(place)
+    // What has no name has it because another has it.
+    let named = !node.is_nameless() || skeleton.find(&skeleton.id(place)).is_some_and(|owner| owner < place);
+    begins && ends && named && parent && label && frame.kind == node.kind() && frame.id == skeleton.id(place)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,6 +63,8 @@ const ENTRY_HEAD: usize = 1024;
 /// How many beginnings of entries are tried in one damaged line.
 const GLUED_TRIES: usize = 64;
 static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"parentId\":"));
+static HEADER_START: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(b"{\"type\":\"session\""));
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
@@ -133,12 +135,16 @@ impl Scanned {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let Some(header) = &self.header else {
+        let Some(header) = &mut self.header else {
             if number < 2 {
-                self.header_line(line, number, off);
+                self.header_line(file, line, number, off);
             }
             return;
         };
+        // Entries that have ids are no entries of version 1, whatever became of the number in the header.
+        if header.is_linear() && self.skeleton.is_empty() && frame(line).is_ok_and(|frame| frame.parented) {
+            header.version = gjc_entry::header::VERSION;
+        }
         match frame_in(line, header.is_linear()) {
             Ok(frame) if !frame.doubtful || is_json(line) => self.record(file, frame, line, off),
             Ok(_) => self.glued(file, line, off, DamageKind::Frame("two records stand on one line".into())),
@@ -146,26 +152,47 @@ impl Scanned {
         }
     }
 
-    fn header_line(&mut self, line: &[u8], number: u64, off: u64) {
-        let text = match std::str::from_utf8(line) {
-            Ok(text) => text.trim_end(),
-            Err(_) => return self.no_header = Some("the first line is not UTF-8".into()),
-        };
-        match Header::parse(text) {
-            Ok(mut header) => {
-                header.title = self.title.take().or(header.title);
-                self.header = Some(header);
-                self.no_header = None;
-            }
-            Err(error) => match Header::title_slot(text) {
-                // Newer programs of the family put a fixed title slot before the header.
-                Ok(title) if number == 0 => self.title = title,
-                _ => {
-                    self.no_header = Some(error.to_string());
-                    self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(error.to_string()) });
-                }
-            },
+    fn header_line<F: FsFile>(&mut self, file: &F, line: &[u8], number: u64, off: u64) {
+        // A title may stand before the header: newer programs of the family put a fixed slot there.
+        if number == 0
+            && let Some(title) =
+                std::str::from_utf8(line).ok().and_then(|text| Header::title_slot(text.trim_end()).ok())
+        {
+            self.title = title;
+            return;
         }
+        let parsed = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned());
+        match parsed.and_then(|text| Header::parse(text.trim_end()).map_err(|error| error.to_string())) {
+            Ok(header) => self.take_header(header),
+            // A header may have lost its line feed, or have a hole beside it. What is JSON as a whole is another program's.
+            Err(why) if !is_json(line) => match header_in(line) {
+                Some((header, start, end)) => {
+                    self.take_header(header);
+                    self.no_header = None;
+                    let rest = &line[end..];
+                    if start > 0 {
+                        self.damage.push(Damage { at: place(off, start), kind: DamageKind::Glued });
+                    }
+                    if !rest.trim_ascii().is_empty() {
+                        let kind = DamageKind::Frame("it stands on the line of the header".into());
+                        self.glued(file, rest, off + end as u64, kind);
+                    }
+                }
+                None => self.refuse_header(why, line, off),
+            },
+            Err(why) => self.refuse_header(why, line, off),
+        }
+    }
+
+    fn take_header(&mut self, mut header: Header) {
+        header.title = self.title.take().or(header.title);
+        self.header = Some(header);
+        self.no_header = None;
+    }
+
+    fn refuse_header(&mut self, why: String, line: &[u8], off: u64) {
+        self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(why.clone()) });
+        self.no_header = Some(why);
     }
 
     /// A sound line: an entry, or a change of one.
@@ -195,38 +222,38 @@ impl Scanned {
         Ok(())
     }
 
-    /// A damaged line may hold a whole record behind a cut one, or before a hole: each place where an entry may begin is
-    /// tried again, a bounded number of times, so that no line costs much more than one look.
+    /// A damaged line may hold whole records, behind a cut one, beside each other, or before a hole: each place where one
+    /// may begin is tried. The tries that fail are bounded, so that no line costs much more than one look.
     fn glued<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64, kind: DamageKind) {
-        // Trailing NULs are a hole that a power cut left behind a whole record.
-        let whole = line.trim_ascii_end();
-        let whole = &whole[..whole.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
-        // No record holds a NUL: what may be whole begins behind the last one.
-        let mut from = memchr::memrchr(0, whole).map_or(0, |nul| nul + 1);
-        let mut tries = 0;
-        while let Some(found) = whole.get(from..).and_then(|rest| RECORD_START.find(rest)) {
+        let (mut from, mut behind, mut tries) = (0, 0, 0);
+        while let Some(found) = line.get(from..).and_then(|rest| RECORD_START.find(rest)) {
             let start = from + found;
             from = start + 1;
-            let rest = &whole[start..];
+            let rest = &line[start..];
             // Blocks inside a record begin alike; an entry names its parent among its first keys.
             if PARENT_KEY.find(&rest[..rest.len().min(ENTRY_HEAD)]).is_none() {
                 continue;
             }
-            tries += 1;
-            if tries > GLUED_TRIES {
+            if tries == GLUED_TRIES {
                 break;
             }
-            if let Ok(frame) = frame(rest)
-                && frame.parented
-                && is_json(rest)
-            {
-                let (at, kind) =
-                    if start > 0 { (place(off, start), DamageKind::Glued) } else { (place(off, line.len()), kind) };
-                self.damage.push(Damage { at, kind });
-                return self.record(file, frame, rest, off + start as u64);
+            let whole = first_value(rest).and_then(|record| Some((record, frame(record).ok()?)));
+            let Some((record, frame)) = whole.filter(|(_, frame)| frame.parented) else {
+                tries += 1;
+                continue;
+            };
+            // Where another record ends, this one stands on its line; else bytes of a cut one stand between.
+            if start > 0 {
+                self.damage.push(Damage { at: place(off + behind as u64, start - behind), kind: DamageKind::Glued });
             }
+            self.record(file, frame, record, off + start as u64);
+            from = start + record.len();
+            behind = from;
         }
-        self.damage.push(Damage { at: place(off, line.len()), kind });
+        if line[behind..].iter().any(|byte| !byte.is_ascii_whitespace()) {
+            // As long as the line is, from its beginning on: what is wrong with it is seen best as a whole.
+            self.damage.push(Damage { at: place(off, line.len()), kind });
+        }
     }
 
     fn node<F: FsFile>(&mut self, file: &F, frame: Frame, line: &[u8], at: At) {
@@ -303,6 +330,22 @@ pub(crate) fn read_line<F: FsFile>(file: &F, at: At) -> io::Result<Vec<u8>> {
         }
     }
     Ok(bytes)
+}
+
+/// The header somewhere in a damaged line, and where it begins and ends.
+fn header_in(line: &[u8]) -> Option<(Header, usize, usize)> {
+    HEADER_START.find_iter(line).take(GLUED_TRIES).find_map(|start| {
+        let value = first_value(&line[start..])?;
+        let header = Header::parse(std::str::from_utf8(value).ok()?).ok()?;
+        Some((header, start, start + value.len()))
+    })
+}
+
+/// The JSON value that bytes begin with, whatever follows it.
+fn first_value(bytes: &[u8]) -> Option<&[u8]> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    bytes.get(..values.byte_offset())
 }
 
 /// Where the next line begins; `None` when the line has no end yet.

@@ -27,36 +27,7 @@ struct NotYet {
     is: fn(&Model<'_>, &Flaw) -> bool,
 }
 
-const NOT_YET: &[NotYet] = &[
-    NotYet {
-        why: "a whole header whose line holds other bytes too (its line feed gone, NULs or a BOM around it) is a header: every \
-              record is whole, and NULs must not make a session vanish (K03, rule (a) of known-failures)",
-        example: ("a byte missing", |sound| sound.records[0].span.end),
-        is: |model, flaw| matches!(flaw, Flaw::Refused(_)) && !model.header_is_alone(),
-    },
-    NotYet {
-        why: "two whole records on one line are two entries; the first is lost when only the later one is tried (K01, rule (a) \
-              of known-failures: every record intact before is still readable)",
-        example: ("a line feed missing", |_| 3),
-        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Shared, .. }),
-    },
-    NotYet {
-        why: "of two different records with one id the later is kept under a private ordinal (01-sessions, Writing 8; K05)",
-        example: ("an id twice, other content", |_| 3),
-        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Repeated, .. }),
-    },
-    NotYet {
-        why: "of a last record with NULs behind it only the NULs are cut (01-sessions, Writing 7: bytes that parse whole get \
-              their line feed, trailing NULs are moved)",
-        example: ("NUL over 4096", |sound| sound.records.last().unwrap().span.end),
-        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Torn, .. }),
-    },
-    NotYet {
-        why: "a top-level key that is there twice is found by verify and when the body is parsed (01-sessions, Speed)",
-        example: ("300 bytes missing", |_| 204),
-        is: |_, flaw| matches!(flaw, Flaw::Unreported(what) if what.ends_with("says a key twice")),
-    },
-];
+const NOT_YET: &[NotYet] = &[];
 
 #[test]
 fn what_is_not_yet_met_is_still_not_met() {

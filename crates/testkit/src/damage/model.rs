@@ -249,7 +249,9 @@ impl<'a> Model<'a> {
         self.whole_records_are_there(look, &owners)?;
         self.lines_are_what_they_are(look, &owners)?;
         self.reports_are_true(look, &owners)?;
-        if look.leaf != look.nodes.len().checked_sub(1) {
+        // Only what has a name can be gone on from.
+        let named = |(place, node): &(usize, &NodeSeen)| owners.get(node.id.as_str()) == Some(place);
+        if look.leaf != look.nodes.iter().enumerate().rev().find(named).map(|(place, _)| place) {
             return Err(Flaw::Branch(format!("the leaf is {:?} of {} entries", look.leaf, look.nodes.len())));
         }
         Ok(())
@@ -369,7 +371,13 @@ impl<'a> Model<'a> {
                 let place = look.nodes.iter().position(|node| node.span.start == report.span.start);
                 place.is_some_and(|place| owners.get(parent).is_none_or(|owner| *owner >= place))
             });
-            if !here && !orphan {
+            // Likewise: the first that bears an id owns it, whichever of the two was there before.
+            let repeated = look
+                .nodes
+                .iter()
+                .position(|node| node.span.start == report.span.start)
+                .is_some_and(|place| owners.get(look.nodes[place].id.as_str()).is_some_and(|owner| *owner < place));
+            if !here && !orphan && !repeated {
                 return Err(Flaw::False(format!("{} though nothing is wrong there", report.what)));
             }
             if !twice.insert((report.span.start, &report.what)) {
