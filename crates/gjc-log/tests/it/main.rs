@@ -1,6 +1,7 @@
 //! Tests of the log.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+mod backwards;
 mod frames;
 mod fs_suite;
 mod index;
