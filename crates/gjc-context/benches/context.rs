@@ -22,6 +22,7 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
     let rows = |file: &Path| {
         vec![
             Row::job("first context, tail first", "first-context", &[file]),
+            Row::job("of which: finding the path", "first-path", &[file]),
             Row::job("first context, whole index", "indexed-context", &[file]),
         ]
     };
@@ -36,6 +37,7 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
     let path = arguments.first().ok_or_else(|| io::Error::other("a job needs a file"))?;
     match name {
         "first-context" => probe::took(|| tail_first(path)),
+        "first-path" => probe::took(|| first_path(path).map(|found| json!({"path": found.found.nodes.0.len()}))),
         "indexed-context" => probe::took(|| indexed(path)),
         _ => Err(io::Error::other("there is no such job")),
     }
@@ -48,12 +50,16 @@ fn indexed(path: &Path) -> io::Result<Value> {
 }
 
 fn tail_first(path: &Path) -> io::Result<Value> {
+    let tail = first_path(path)?;
+    let (selected, notes) = gjc_context::select(&tail, Leaf::Current).map_err(io::Error::other)?;
+    Ok(json!({"path": tail.found.nodes.0.len(), "messages": selected.len(), "notes": notes.len()}))
+}
+
+fn first_path(path: &Path) -> io::Result<Tail> {
     let file = OsFs.open(path, Open::Read)?;
     let len = file.stat()?.len;
     let found = context_path(&file, len)?.map_err(io::Error::other)?;
-    let (path, tail) = (found.nodes.0.len(), Tail { file, found });
-    let (selected, notes) = gjc_context::select(&tail, Leaf::Current).map_err(io::Error::other)?;
-    Ok(json!({"path": path, "messages": selected.len(), "notes": notes.len()}))
+    Ok(Tail { file, found })
 }
 
 /// What a reader has before its index.

@@ -59,6 +59,14 @@ impl Found {
 /// # Errors
 /// When the file cannot be read. [`NeedsIndex`] inside when anything is in doubt, or too far away.
 pub fn context_path<F: FsFile>(file: &F, len: u64) -> io::Result<Result<Found, NeedsIndex>> {
+    context_path_within(file, len, FARTHEST)
+}
+
+/// As [`context_path`], with another limit than [`FARTHEST`].
+///
+/// # Errors
+/// As [`context_path`].
+pub fn context_path_within<F: FsFile>(file: &F, len: u64, back: u64) -> io::Result<Result<Found, NeedsIndex>> {
     let Some((header, first)) = head(file, len)? else { return Ok(Err(NeedsIndex)) };
     // Older files are small, and their entries mean something else.
     if !(gjc_entry::header::VERSION..=gjc_entry::header::MAX_VERSION).contains(&header.version) {
@@ -67,7 +75,7 @@ pub fn context_path<F: FsFile>(file: &F, len: u64) -> io::Result<Result<Found, N
     let mut walk =
         Walk { path: Vec::new(), labels: Vec::new(), seen: HashSet::new(), wanted: Wanted::Leaf, kept: None };
     let mut lines = Lines { file, first, step: FIRST_STEP, from: len, bytes: Vec::new(), end: 0, covered: None };
-    let farthest = len.saturating_sub(FARTHEST);
+    let farthest = len.saturating_sub(back);
     let from_root = loop {
         match lines.before(farthest)? {
             Next::Line(line, off) => match walk.line(line, off) {

@@ -114,7 +114,7 @@ pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, damage: &[Dama
     let ([before, line @ .., behind], Some(node)) = (around, skeleton.node(place)) else { return false };
     let at = node.at();
     let damaged = |is: fn(&DamageKind) -> bool, end: u64| {
-        damage.iter().any(|damage| is(&damage.kind) && damage.at.off + u64::from(damage.at.len) == end)
+        damage.iter().any(|damage| is(&damage.kind) && damage.at.off.saturating_add(u64::from(damage.at.len)) == end)
     };
     // A record that was recovered stands behind the cut one.
     let begins = *before == b'\n' || damaged(|kind| matches!(kind, DamageKind::Glued), at.off);
@@ -305,7 +305,7 @@ impl<F: FsFile> Source<'_, F> {
                 let node = Node::from_bytes(bytes.try_into().ok()?);
                 let at = node.at();
                 let before = node.parent().is_none_or(|parent| (parent.0 as usize) < nodes.len());
-                if !before || at.off + u64::from(at.len) > covered {
+                if !before || at.off.saturating_add(u64::from(at.len)) > covered {
                     return None;
                 }
                 nodes.push(node);

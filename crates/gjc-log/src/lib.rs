@@ -30,6 +30,7 @@ mod reader;
 mod sift;
 mod sync;
 mod tail;
+mod usual;
 mod writer;
 
 pub use blobs::BlobStore;

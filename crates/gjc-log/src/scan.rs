@@ -9,7 +9,8 @@
 //! follow each other, and the place of each is its id.
 
 use crate::fs::FsFile;
-use crate::sift::{sift, skip_nested, skip_string};
+use crate::sift::{Sifted, sift, skip_nested, skip_string};
+use crate::usual::usual;
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Ordinal, Skeleton};
 use memchr::memmem;
@@ -396,6 +397,15 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
     if line.first() != Some(&b'{') || line.last() != Some(&b'}') {
         return Err(wrong("it is no {…}"));
     }
+    if let Some(frame) = usual(line, sifted) {
+        return Ok(frame);
+    }
+    general(line, sifted, linear)
+}
+
+/// The frame of a `{…}` whose keys may come in any order.
+pub(crate) fn general(line: &[u8], sifted: Sifted, linear: bool) -> Result<Frame, DamageKind> {
+    let wrong = |why: &str| DamageKind::Frame(why.into());
     let mut keys = Keys { bytes: line, at: 1 };
     let (mut kind, mut id, mut parent, mut label, mut custom) = (None, None, None, None, None);
     while let Some((key, value)) = keys.next().map_err(|()| wrong("its keys cannot be told apart"))? {

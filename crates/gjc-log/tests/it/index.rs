@@ -226,6 +226,15 @@ proptest! {
 }
 
 #[test]
+fn a_place_beyond_all_numbers_is_no_place() {
+    let kept = Kept::new();
+    let mut index = std::fs::read(&kept.index).unwrap();
+    index[96..108].fill(0xFF);
+    write(&kept.index, &sealed(index));
+    assert!(!kept.check());
+}
+
+#[test]
 fn every_record_of_an_honest_index_is_proved() {
     let kept = Kept::new();
     let scanned = kept.load().unwrap();

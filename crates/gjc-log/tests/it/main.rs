@@ -18,6 +18,7 @@ macro_rules! both {
     };
 }
 
+mod backwards;
 mod fixtures;
 mod foreign;
 mod frames;

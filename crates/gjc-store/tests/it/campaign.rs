@@ -4,7 +4,7 @@
 //! appended, and the file is read again. What is owed stands in `testkit::damage`, which shares no code with the scan.
 
 use gjc_context::select;
-use gjc_entry::{Clock, Ids, Leaf, Ordinal, Source, Timestamp};
+use gjc_entry::{Clock, DamageKind, Ids, Leaf, Ordinal, Source, Timestamp};
 use gjc_log::fs::sim::SimFs;
 use gjc_log::fs::{Fs, FsFile, Open};
 use gjc_log::{Batch, BlobStore, Durability, LogEnv, Reader, Repaired, Tail, Writer};
@@ -115,8 +115,9 @@ fn case(empty: &SimFs, sound: &Sound, damaged: &Damaged, model: &Model<'_>) -> R
     if loaded.tail != tail {
         return disagree(format!("the file ends {:?}, which is {tail:?}", loaded.tail));
     }
-    let bodies = loaded.value.verify_bodies();
-    if bodies.len() + loaded.damage.len() != look.reports.len() {
+    // Halves of characters are told by verify alone; the entry that holds one is read all the same.
+    let bodies = loaded.value.verify_bodies().into_iter().filter(|damage| damage.kind != DamageKind::Surrogates);
+    if bodies.count() + loaded.damage.len() != look.reports.len() {
         return disagree("verify_bodies and body()".into());
     }
     let messages = loaded.value.skeleton().unwrap().iter().filter(|(_, n)| n.kind() == gjc_entry::Kind::Message);
