@@ -306,7 +306,8 @@ impl Body {
                     // pi writes `provider` and `modelId`, the others one `model` with a slash.
                     Some(provider) => (provider, fields.optional("modelId")?.unwrap_or_default()),
                     None => {
-                        let both: String = fields.optional("model")?.unwrap_or_default();
+                        let model = (fields.optional("model")?, fields.optional("modelId")?);
+                        let both: String = model.0.or(model.1).unwrap_or_default();
                         let (provider, model) = both.split_once('/').unwrap_or(("", &both));
                         (provider.into(), model.into())
                     }

@@ -4,13 +4,14 @@
 
 use crate::damage::{AT_BYTES, AT_LINES, Look, Sound};
 use crate::{SeededIds, VirtualClock};
+use gjc_entry::header::MIN_APPENDED;
 use gjc_entry::{
-    AssistantMessage, Block, Body, Clock, Content, Entry, Fields, Header, Ids, Leaf, Message, Ordinal, RawFields,
-    Source, Timestamp,
+    AssistantMessage, Block, Body, Clock, Content, DamageKind, Entry, Fields, Header, Ids, Leaf, Message, Ordinal,
+    RawFields, Source, Timestamp,
 };
 use gjc_log::fs::sim::SimFs;
 use gjc_log::fs::{Fs, FsFile, Open};
-use gjc_log::{Batch, BlobStore, Durability, LogEnv, Reader, Repaired, Tail, Writer};
+use gjc_log::{Batch, BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Tail, Writer};
 use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub fn loader(bytes: &[u8], visit: &dyn Fn(&dyn Source, Leaf)) {
     let stat = fs.stat(&path).expect("the file is there");
     let same = |who: &str| {
         assert_eq!(fs.stat(&path).expect("the file is there"), stat, "{who} has touched the file");
-        assert_eq!(fs.list(dir).expect("the folder is there").len(), 1, "{who} has made a file");
+        let files = fs.list(dir).expect("the folder is there");
+        assert_eq!(files.iter().filter(|file| !file.ends_with("새")).count(), 1, "{who} has made a file");
     };
 
     let opened = Reader::open(&fs, &path);
@@ -48,12 +50,17 @@ pub fn loader(bytes: &[u8], visit: &dyn Fn(&dyn Source, Leaf)) {
     let look = Look::through(&loaded.value, &loaded.damage);
     visit_all(&loaded.value, visit);
     // Bodies are read one by one and all together.
-    let bodies = loaded.value.verify_bodies().len();
-    assert_eq!(bodies, look.reports.len() - loaded.damage.len());
+    let bodies = loaded.value.verify_bodies().into_iter().filter(|damage| damage.kind != DamageKind::Surrogates);
+    assert_eq!(bodies.count(), look.reports.len() - loaded.damage.len());
     let covered = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     match loaded.tail {
         Tail::Clean => assert_eq!(covered, bytes.len()),
         Tail::Growing { at } => assert_eq!(at, covered as u64),
+    }
+    if loaded.value.header().version < MIN_APPENDED {
+        assert!(matches!(Writer::open(env(&fs), &path), Err(OpenError::Old { .. })), "it cannot be added to");
+        copy(&fs, &loaded.value, &look, visit);
+        return same("a copy");
     }
     drop(loaded);
     same("a look");
@@ -91,6 +98,26 @@ pub fn loader(bytes: &[u8], visit: &dyn Fn(&dyn Source, Leaf)) {
     assert_eq!(last.leaf, Some(old.len()));
     assert!(last.level >= writer.level, "an append has lowered the session's level");
     visit(&again.value, Leaf::Current);
+}
+
+/// What an old session goes on in has all its entries that can be read.
+fn copy(fs: &SimFs, source: &Reader<SimFs>, look: &Look, visit: &dyn Fn(&dyn Source, Leaf)) {
+    let header = Header::new(SeededIds::new(4).session(), Timestamp::from_millis(1), "/작업".into());
+    let path = Path::new("/작업/새/새.jsonl").to_path_buf();
+    let (mut writer, left) = Writer::copy(env(fs), source, path.clone(), header);
+    let readable = look.nodes.iter().filter(|node| node.body.is_some()).count();
+    let tree = writer.skeleton().expect("a writer has its tree");
+    assert_eq!((tree.len(), left.len()), (readable, look.nodes.len() - readable));
+    visit_all(&writer, visit);
+    let draft = crate::session::draft(crate::session::answer("이어서"));
+    writer.append(Batch::One(draft)).expect("the leaf is there");
+    drop(writer);
+    let copied = Reader::open(fs, &path).expect("a copy is a session");
+    let again = Look::through(&copied.value, &copied.damage);
+    assert_eq!(again.nodes.len(), readable + 1, "{:?}", again.reports);
+    assert_eq!(again.reports, [], "a copy is sound");
+    fs.unlink(&path).expect("the copy is there");
+    let _ = fs.unlink(Path::new("/작업/새"));
 }
 
 fn visit_all(source: &dyn Source, visit: &dyn Fn(&dyn Source, Leaf)) {
@@ -254,7 +281,8 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         let whole = AT_LINES.iter().map(|kind| hurt(kind, 1 + random.next() as usize % (sound.records.len() - 1)));
         // A hole of 9,000 NULs says no more than one of 600.
         let short = |(name, bytes): (String, Vec<u8>)| (bytes.len() < 4096).then_some((name, bytes));
-        let hurt = bytes.chain(whole).filter_map(short).chain([("sound".into(), sound.bytes.clone())]);
+        let family = FAMILY.iter().map(|(name, text)| ((*name).into(), text.as_bytes().to_vec()));
+        let hurt = bytes.chain(whole).filter_map(short).chain([("sound".into(), sound.bytes.clone())]).chain(family);
         return hurt.collect();
     }
     let mut seeds: Vec<Vec<u8>> = lines.collect();
@@ -269,6 +297,53 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds.push(b"{}".to_vec());
     seeds.into_iter().enumerate().map(|(index, seed)| (format!("line-{index:02}"), seed)).collect()
 }
+
+/// Sessions of other versions.
+const FAMILY: &[(&str, &str)] = &[
+    (
+        "version-1",
+        concat!(
+            r#"{"type":"session","id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/p"}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"user","content":"말","timestamp":1}}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"hookMessage","customType":"h","content":"훅","display":true,"timestamp":1}}"#,
+            "\n",
+            r#"{"type":"compaction","timestamp":"2026-06-05T07:18:54.123Z","summary":"s","firstKeptEntryIndex":2,"tokensBefore":7}"#,
+            "\n",
+        ),
+    ),
+    (
+        "version-2",
+        concat!(
+            r#"{"type":"session","version":2,"id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/p"}"#,
+            "\n",
+            r#"{"type":"message","id":"0000000a","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"hookMessage","customType":"h","content":"훅","display":true,"timestamp":1}}"#,
+            "\n",
+        ),
+    ),
+    (
+        "version-5",
+        concat!(
+            r#"{"type":"title","v":1,"title":"이름","pad":"   "}"#,
+            "\n",
+            r#"{"type":"session","version":5,"id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/p"}"#,
+            "\n",
+            r#"{"type":"message","id":"0000000a","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"user","content":"말","timestamp":1}}"#,
+            "\n",
+            r#"{"type":"entry_patch","entryId":"0000000a","patch":{"message":{"role":"user","content":"새","timestamp":1}}}"#,
+            "\n",
+            r#"{"type":"header_patch","patch":{"title":"바뀜","cwd":"/q"}}"#,
+            "\n",
+            r#"{"type":"reset_boundary","id":"0000000b","parentId":"0000000a","timestamp":"2026-06-05T07:18:54.123Z"}"#,
+            "\n",
+            r#"{"type":"message","id":"0000000a","parentId":"0000000b","timestamp":"2026-06-05T07:18:54.123Z","message":{"role":"user","content":"또","timestamp":1}}"#,
+            "\n",
+            r#"{"type":"context_edit","id":"0000000c","parentId":"0000000b","timestamp":"2026-06-05T07:18:54.123Z","targetId":"0000000a","replacement":null}"#,
+            "\n",
+        ),
+    ),
+];
 
 /// Lines of types that no short session has.
 const MORE_LINES: &[&str] = &[

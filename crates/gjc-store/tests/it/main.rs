@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, clippy::print_stdout)]
 
 mod campaign;
+mod corpora;
 
 mod history;
 

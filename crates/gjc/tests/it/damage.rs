@@ -2,6 +2,9 @@
 
 use crate::kit::*;
 use serde_json::{Value, json};
+use std::io::{Seek, Write};
+use testkit::SeededIds;
+use testkit::damage::{AT_BYTES, AT_LINES, Sound};
 use testkit::harness::Home;
 
 const ID: &str = "0197a0c2-0000-7000-8000-000000000001";
@@ -155,4 +158,125 @@ fn a_file_that_is_no_session_is_left_as_it_is() {
         assert!(stub.requests().is_empty());
     }
     insta::assert_snapshot!(all);
+}
+
+/// Every kind of damage somewhere in a session, as each command sees it.
+#[test]
+fn each_kind_of_damage_is_told_alike_by_every_command() {
+    let sound = Sound::small();
+    let id = sound.records[0].id.as_str();
+    let random = SeededIds::new(29);
+    let behind_header = sound.records[1].span.start;
+    let bytes = AT_BYTES
+        .iter()
+        .map(|(_, damage)| damage(&sound, behind_header + random.next() as usize % (sound.len() - behind_header)));
+    let lines =
+        AT_LINES.iter().map(|(_, damage)| damage(&sound, 1 + random.next() as usize % (sound.records.len() - 1)));
+    let header = AT_BYTES.iter().step_by(5).map(|(_, damage)| damage(&sound, random.next() as usize % behind_header));
+    let (mut opened, mut refused) = (0, 0);
+    for damaged in bytes.chain(lines).chain(header) {
+        let home = Home::new();
+        let file = plant(&home, "--p--", "s.jsonl", &damaged.bytes);
+        let path = file.to_str().unwrap();
+        let before = tree(&root(&home));
+        let verify = look(&home, &["sessions", "verify", path, "--json"]).output();
+        let verified = json(&verify)["files"][0].clone();
+        let list = json(&look(&home, &["sessions", "list", "--json"]).output().ok());
+        let show = look(&home, &["sessions", "show", path, "--json"]).output();
+        assert_eq!(tree(&root(&home)), before, "{damaged}: a look changed something");
+        if !verified["unreadable"].is_null() {
+            refused += 1;
+            assert_eq!((verify.code(), show.code()), (Some(1), Some(1)), "{damaged}: {show}");
+            assert_eq!(list["unreadable"][0]["path"], path, "{damaged}: {list:#}");
+            let stub = stub([text("x")]);
+            assert_eq!(ask(&home, &stub, "x").args(["--resume", path]).output().code(), Some(1), "{damaged}");
+            assert_eq!(tree(&root(&home)), before, "{damaged}: a refusal changed something");
+            continue;
+        }
+        opened += 1;
+        let show = json(&show.ok());
+        let places = |damage: &Value| -> Vec<u64> {
+            damage.as_array().unwrap().iter().map(|damage| damage["offset"].as_u64().unwrap()).collect()
+        };
+        let (told, shown) = (places(&verified["damage"]), places(&show["damage"]));
+        assert_eq!(verified["entries"], show["entries"], "{damaged}");
+        assert!(told.starts_with(&shown), "{damaged}: {told:?} {shown:?}");
+        assert_eq!(list["sessions"][0]["damaged"], shown.len(), "{damaged}: {list:#}");
+        assert_eq!(list["sessions"][0]["id"], show["id"], "{damaged}");
+        let unfinished = verified["unfinished"] == true;
+        assert_eq!(verify.code(), Some(i32::from(unfinished || !told.is_empty())), "{damaged}: {verified:#}");
+
+        // It goes on: settings, prompt, answer; and a last record without its line feed, if there is one.
+        let stub = stub([text("이어서")]);
+        assert_eq!(ask(&home, &stub, "계속").args(["--resume", path]).output().ok().out(), "이어서\n", "{damaged}");
+        let after = json(&look(&home, &["sessions", "verify", path, "--json"]).output())["files"][0].clone();
+        let (was, is) = (verified["entries"].as_u64().unwrap(), after["entries"].as_u64().unwrap());
+        assert!((was + 3..=was + 3 + u64::from(unfinished)).contains(&is), "{damaged}: {was} entries, then {is}");
+        assert_eq!(places(&after["damage"]), told, "{damaged}: {after:#}");
+        let again = json(&look(&home, &["sessions", "show", id, "--json"]).output().ok());
+        let last = again["messages"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["content"][0]["text"], "이어서", "{damaged}");
+    }
+    assert!(opened > 40 && refused > 0, "{opened} opened, {refused} refused");
+}
+
+/// gjc with so many kilobytes of address space.
+fn within<'h>(home: &'h Home, agent: &std::path::Path, kilobytes: u32, args: &[&str]) -> testkit::harness::Run<'h> {
+    home.run("sh")
+        .args(["-c", &format!("ulimit -v {kilobytes} && exec \"$@\""), "sh", env!("CARGO_BIN_EXE_gjc")])
+        .args(args)
+        .env("GJC_CODING_AGENT_DIR", agent)
+}
+
+/// A big session in an agent folder of its own: the watch of the home would hold it in memory.
+fn big(agent: &std::path::Path, write: impl FnOnce(&mut std::fs::File)) -> String {
+    let bucket = agent.join("sessions/--p--");
+    std::fs::create_dir_all(&bucket).unwrap();
+    let path = bucket.join("big.jsonl");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(header(ID, "/p").as_bytes()).unwrap();
+    write(&mut file);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_session_of_500_mb_is_listed_and_shown_within_300_mb() {
+    let (home, agent) = (Home::new(), tempfile::tempdir().unwrap());
+    let path = big(agent.path(), |file| {
+        // Nearly all of it lies on a branch that was left.
+        file.write_all((user("0000000a", None, "첫 물음") + &said("0000000b", "0000000a", "첫 대답")).as_bytes())
+            .unwrap();
+        let long = "가나다라 ".repeat(77_000);
+        for index in 0..500 {
+            file.write_all(said(&format!("{:08x}", 0x100 + index), "0000000a", &long).as_bytes()).unwrap();
+        }
+        file.write_all(user("0000000c", Some("0000000b"), "둘째 물음").as_bytes()).unwrap();
+    });
+    for index in 0..200 {
+        let session = header(&format!("s-{index}"), "/p") + &user("0000000a", None, "작은 것");
+        std::fs::write(agent.path().join(format!("sessions/--p--/{index}.jsonl")), session).unwrap();
+    }
+    assert!(std::fs::metadata(&path).unwrap().len() > 480_000_000);
+    let list = json(&within(&home, agent.path(), 300_000, &["sessions", "list", "--json"]).output().ok());
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 201);
+    let show = json(&within(&home, agent.path(), 300_000, &["sessions", "show", &path, "--json"]).output().ok());
+    assert_eq!((&show["entries"], show["messages"].as_array().unwrap().len()), (&json!(503), 3));
+    let verify = within(&home, agent.path(), 300_000, &["sessions", "verify", &path]).output();
+    assert!(verify.out().ends_with("503 entries, sound\n"), "{verify}");
+}
+
+#[test]
+fn a_hole_of_4_gb_in_a_session_costs_no_memory() {
+    let (home, agent) = (Home::new(), tempfile::tempdir().unwrap());
+    let path = big(agent.path(), |file| {
+        file.write_all(user("0000000a", None, "첫 물음").as_bytes()).unwrap();
+        let end = file.stream_position().unwrap() + (4 << 30);
+        file.set_len(end).unwrap();
+        file.seek(std::io::SeekFrom::Start(end)).unwrap();
+        file.write_all(("\n".to_owned() + &said("0000000b", "0000000a", "첫 대답")).as_bytes()).unwrap();
+    });
+    // The hole is longer than a line may be; it is passed over, not held.
+    let show = json(&within(&home, agent.path(), 1_000_000, &["sessions", "show", &path, "--json"]).output().ok());
+    assert_eq!((&show["entries"], show["messages"].as_array().unwrap().len()), (&json!(2), 2));
+    assert_eq!(show["damage"].as_array().unwrap().len(), 1, "{show:#}");
 }
