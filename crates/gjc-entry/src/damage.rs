@@ -29,6 +29,8 @@ pub enum DamageKind {
     Repeated(EntryId),
     /// A patch of an entry that is not in the file.
     Patch(EntryId),
+    /// So many bytes that are no record stand behind a whole one on its line; the entry was read without them.
+    Behind(u32),
     /// Lone surrogates in its text, which no text can hold: they were read as U+FFFD.
     Surrogates,
     /// The parent is not in the file.
@@ -39,6 +41,14 @@ pub enum DamageKind {
     Blob(Missing),
     /// The bytes could not be read.
     Io(String),
+}
+
+impl DamageKind {
+    /// Whether the entry is there all the same, as it was meant: opening does not tell it, verifying does.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        matches!(self, Self::Surrogates | Self::Behind(_))
+    }
 }
 
 impl fmt::Display for Damage {
@@ -56,6 +66,9 @@ impl fmt::Display for Damage {
                 write!(f, "the id {id} belongs to an earlier entry; this one is kept as a branch that ends here")
             }
             DamageKind::Patch(id) => write!(f, "the line changes the entry {id}, which is not in the file"),
+            DamageKind::Behind(bytes) => {
+                write!(f, "{bytes} bytes that are no record stand behind a whole one on its line")
+            }
             DamageKind::Surrogates => {
                 write!(f, "the entry holds halves of characters (lone surrogates), which were read as \u{fffd}")
             }

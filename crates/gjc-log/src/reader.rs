@@ -4,7 +4,7 @@ use crate::backwards::{self, Found};
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::index;
-use crate::scan::{Scanned, read_line};
+use crate::scan::{Scanned, first_value, is_json, read_line};
 use gjc_entry::fields::{FieldError, replace_lone_surrogates};
 use gjc_entry::{
     At, Blobs, ContextPath, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source,
@@ -239,6 +239,10 @@ impl<F: Fs> Reader<F> {
             let damage = |kind| Damage { at, kind };
             let bytes = read_line(&reader.file, at).map_err(|error| damage(DamageKind::Io(error.to_string())))?;
             let text = std::str::from_utf8(&bytes).unwrap_or_default();
+            let behind = text.trim().len() - first_of(text.trim()).len();
+            if behind > 0 {
+                return Err(damage(DamageKind::Behind(u32::try_from(behind).unwrap_or(u32::MAX))));
+            }
             replace_lone_surrogates(text).map_or(Ok(()), |_| Err(damage(DamageKind::Surrogates)))
         })
     }
@@ -300,7 +304,7 @@ pub(crate) fn read_entry<F: FsFile>(file: &F, header: &Header, skeleton: &Skelet
         entry = entry.migrated();
     }
     match skeleton.patch_of(at) {
-        Some(patch) => parse_with(&read(patch)?, at, |line| entry.patched(line)),
+        Some(patch) => parse_with(&read(patch)?, at, |line| entry.clone().patched(line)),
         None => Ok(entry),
     }
 }
@@ -310,9 +314,21 @@ pub(crate) fn parse_body(bytes: &[u8], at: At) -> Result<Entry, Damage> {
     parse_with(bytes, at, Entry::parse)
 }
 
-fn parse_with(bytes: &[u8], at: At, parse: impl FnOnce(&str) -> Result<Entry, FieldError>) -> Result<Entry, Damage> {
+fn parse_with(bytes: &[u8], at: At, parse: impl Fn(&str) -> Result<Entry, FieldError>) -> Result<Entry, Damage> {
     let text = std::str::from_utf8(bytes).map_err(|_| Damage { at, kind: DamageKind::Utf8 })?;
-    parse(text.trim()).map_err(|error| Damage { at, kind: DamageKind::Body(error.to_string()) })
+    let line = text.trim();
+    parse(line)
+        .or_else(|error| match first_of(line) {
+            whole if whole.len() < line.len() => parse(whole),
+            _ => Err(error),
+        })
+        .map_err(|error| Damage { at, kind: DamageKind::Body(error.to_string()) })
+}
+
+/// A line without what stands behind its first whole value: the end of another record may, when a line feed was lost.
+fn first_of(line: &str) -> &str {
+    let whole = || first_value(line.as_bytes()).and_then(|value| line.get(..value.len()));
+    if is_json(line.as_bytes()) { line } else { whole().unwrap_or(line) }
 }
 
 impl<F: Fs> Source for Reader<F> {

@@ -343,7 +343,7 @@ fn header_in(line: &[u8]) -> Option<(Header, usize, usize)> {
 }
 
 /// The JSON value that bytes begin with, whatever follows it.
-fn first_value(bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn first_value(bytes: &[u8]) -> Option<&[u8]> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
     bytes.get(..values.byte_offset())

@@ -6,8 +6,8 @@ use crate::damage::{AT_BYTES, AT_LINES, Look, Sound};
 use crate::{SeededIds, VirtualClock};
 use gjc_entry::header::MIN_APPENDED;
 use gjc_entry::{
-    AssistantMessage, Block, Body, Clock, Content, DamageKind, Entry, Fields, Header, Ids, Leaf, Message, Ordinal,
-    RawFields, Source, Timestamp,
+    AssistantMessage, Block, Body, Clock, Content, Entry, Fields, Header, Ids, Leaf, Message, Ordinal, RawFields,
+    Source, Timestamp,
 };
 use gjc_log::fs::sim::SimFs;
 use gjc_log::fs::{Fs, FsFile, Open};
@@ -50,7 +50,7 @@ pub fn loader(bytes: &[u8], visit: &dyn Fn(&dyn Source, Leaf)) {
     let look = Look::through(&loaded.value, &loaded.damage);
     visit_all(&loaded.value, visit);
     // Bodies are read one by one and all together.
-    let bodies = loaded.value.verify_bodies().into_iter().filter(|damage| damage.kind != DamageKind::Surrogates);
+    let bodies = loaded.value.verify_bodies().into_iter().filter(|damage| !damage.kind.is_harmless());
     assert_eq!(bodies.count(), look.reports.len() - loaded.damage.len());
     let covered = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     match loaded.tail {

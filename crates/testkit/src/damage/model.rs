@@ -297,11 +297,11 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// A node may hold white space around its record.
+    /// A node may hold white space before its record, and anything behind it.
     fn is_at(&self, node: &NodeSeen, span: &Range<usize>) -> bool {
         node.span.start <= span.start
             && node.span.end >= span.end
-            && self.damaged.bytes.get(node.span.clone()).is_some_and(|bytes| bytes.trim_ascii().len() == span.len())
+            && self.damaged.bytes[node.span.start..span.start].iter().all(u8::is_ascii_whitespace)
     }
 
     fn parent_is(
