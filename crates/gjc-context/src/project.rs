@@ -268,7 +268,7 @@ fn foreign(role: &str, raw: &str) -> Option<Vec<Block>> {
 }
 
 /// A command that a person ran beside the conversation.
-fn execution(fields: &mut Fields, name: &'static str) -> Option<Vec<Block>> {
+fn execution(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<Block>> {
     if fields.optional("excludeFromContext").ok().flatten().unwrap_or(false) {
         return None;
     }
@@ -285,7 +285,7 @@ fn execution(fields: &mut Fields, name: &'static str) -> Option<Vec<Block>> {
 }
 
 /// Files that a person named in a prompt.
-fn files(fields: &mut Fields) -> Vec<Block> {
+fn files(fields: &mut Fields<'_>) -> Vec<Block> {
     let files: Vec<Box<RawValue>> = fields.optional("files").ok().flatten().unwrap_or_default();
     let (mut text, mut images) = (String::new(), Vec::new());
     for raw in &files {

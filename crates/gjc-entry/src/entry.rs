@@ -225,7 +225,7 @@ impl Entry {
         Ok(self)
     }
 
-    fn take(id: EntryId, parent: Option<EntryId>, mut fields: Fields) -> Result<Self, FieldError> {
+    fn take(id: EntryId, parent: Option<EntryId>, mut fields: Fields<'_>) -> Result<Self, FieldError> {
         let kind: String = fields.required("type")?;
         let label = fields.raw("gjcLabel").map(|raw| Label::from_json(raw.get()));
         let at = fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default();
@@ -267,7 +267,7 @@ impl Entry {
 }
 
 impl Body {
-    fn take(kind: String, fields: &mut Fields) -> Result<Self, FieldError> {
+    fn take(kind: String, fields: &mut Fields<'_>) -> Result<Self, FieldError> {
         Ok(match kind.as_str() {
             "message" => {
                 let raw = fields.raw("message").ok_or(FieldError::Absent("message"))?;
@@ -284,7 +284,7 @@ impl Body {
             },
             "custom" => {
                 let custom_type: String = fields.optional("customType")?.unwrap_or_default();
-                let data = fields.raw("data");
+                let data = fields.raw("data").map(ToOwned::to_owned);
                 if custom_type.starts_with("gjc.") {
                     Self::Own(Own::from_json(&custom_type, data)?)
                 } else {
@@ -297,7 +297,7 @@ impl Body {
                     custom_type: fields.optional("customType")?.unwrap_or_default(),
                     content: raw.map_or(Ok(Content::Blocks(Vec::new())), |raw| Content::from_json(&raw))?,
                     display: fields.optional("display")?.unwrap_or(false),
-                    details: fields.raw("details"),
+                    details: fields.raw("details").map(ToOwned::to_owned),
                 }
             }
             "label" => Self::Label { target: fields.required("targetId")?, label: fields.optional("label")? },

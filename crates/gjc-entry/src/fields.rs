@@ -6,14 +6,15 @@
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Fields of an object that nobody took: name and value as they were written, in order.
 pub type RawFields = Vec<(Box<str>, Box<RawValue>)>;
 
-/// The fields of one JSON object, to be taken one by one.
+/// The fields of one JSON object, to be taken one by one. They borrow from its text: nothing is copied that nobody keeps.
 #[derive(Debug, Clone, Default)]
-pub struct Fields(RawFields);
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// Why an object could not be read as what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,17 +39,17 @@ pub enum FieldError {
     },
 }
 
-impl Fields {
+impl<'a> Fields<'a> {
     /// Splits an object into its fields. Of a name that stands twice the last value counts, as in `JSON.parse`.
     ///
     /// # Errors
     /// When the text is no JSON object.
-    pub fn parse(json: &str) -> Result<Self, FieldError> {
+    pub fn parse(json: &'a str) -> Result<Self, FieldError> {
         serde_json::from_str(json).map_err(|error| FieldError::NotAnObject(error.to_string()))
     }
 
     /// Takes a field as raw JSON.
-    pub fn raw(&mut self, name: &str) -> Option<Box<RawValue>> {
+    pub fn raw(&mut self, name: &str) -> Option<&'a RawValue> {
         let mut found = None;
         // Later duplicates win; all of them leave.
         while let Some(index) = self.0.iter().rposition(|(key, _)| &**key == name) {
@@ -67,7 +68,7 @@ impl Fields {
         if raw.get() == "null" {
             return Ok(None);
         }
-        from_raw(&raw).map(Some).map_err(|why| FieldError::Wrong { name, why })
+        from_raw(raw).map(Some).map_err(|why| FieldError::Wrong { name, why })
     }
 
     /// Takes a field that must be there.
@@ -90,13 +91,13 @@ impl Fields {
     /// What is left, in order.
     #[must_use]
     pub fn rest(self) -> RawFields {
-        self.0
+        self.0.into_iter().map(|(name, value)| (name.into(), value.to_owned())).collect()
     }
 
     /// Looks at a field without taking it.
     #[must_use]
-    pub fn peek(&self, name: &str) -> Option<&RawValue> {
-        self.0.iter().rev().find(|(key, _)| &**key == name).map(|(_, value)| &**value)
+    pub fn peek(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(key, _)| &**key == name).map(|(_, value)| *value)
     }
 }
 
@@ -240,25 +241,50 @@ fn unquoted(json: &str) -> Option<String> {
     serde_json::from_str(json).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(json)?).ok())
 }
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+impl<'a> Deserialize<'a> for Fields<'a> {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
         struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Fields;
+        impl<'a> Visitor<'a> for Walk {
+            type Value = Fields<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
+            fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Fields<'a>, M::Error> {
                 let mut fields = Vec::with_capacity(8);
-                while let Some((key, value)) = map.next_entry::<Box<str>, Box<RawValue>>()? {
+                while let Some((Key(key), value)) = map.next_entry::<Key<'a>, &'a RawValue>()? {
                     fields.push((key, value));
                 }
                 Ok(Fields(fields))
             }
         }
         from.deserialize_map(Walk)
+    }
+}
+
+/// A name; borrowed unless it holds escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'a> Deserialize<'a> for Key<'a> {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'a> Visitor<'a> for Text {
+            type Value = Key<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, name: &'a str) -> Result<Key<'a>, E> {
+                Ok(Key(Cow::Borrowed(name)))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Key<'a>, E> {
+                Ok(Key(Cow::Owned(name.into())))
+            }
+        }
+        from.deserialize_str(Text)
     }
 }
 

@@ -286,7 +286,7 @@ impl Message {
                 call_id: fields.required("toolCallId")?,
                 tool: fields.optional("toolName")?.unwrap_or_default(),
                 content: content(&mut fields)?,
-                details: fields.raw("details"),
+                details: fields.raw("details").map(ToOwned::to_owned),
                 is_error: fields.optional("isError")?.unwrap_or(false),
                 at: fields.optional("timestamp")?.unwrap_or(0),
                 extra: fields.rest(),
@@ -353,7 +353,7 @@ impl Content {
         if json.get().starts_with('"') {
             return crate::fields::from_raw(json).map(Self::Text).map_err(wrong);
         }
-        let raw: Vec<Box<RawValue>> = crate::fields::from_raw(json).map_err(wrong)?;
+        let raw: Vec<&RawValue> = serde_json::from_str(json.get()).map_err(|error| wrong(error.to_string()))?;
         Ok(Self::Blocks(raw.iter().map(|block| Block::from_json(block)).collect()))
     }
 
@@ -368,7 +368,7 @@ impl Content {
     }
 }
 
-fn content(fields: &mut Fields) -> Result<Content, FieldError> {
+fn content(fields: &mut Fields<'_>) -> Result<Content, FieldError> {
     match fields.raw("content") {
         Some(raw) if raw.get() != "null" => Content::from_json(&raw),
         _ => Ok(Content::Blocks(Vec::new())),
@@ -422,7 +422,7 @@ impl Block {
             "toolCall" => Self::ToolCall {
                 id: fields.required("id")?,
                 name: fields.required("name")?,
-                arguments: fields.raw("arguments").ok_or(FieldError::Absent("arguments"))?,
+                arguments: fields.raw("arguments").ok_or(FieldError::Absent("arguments"))?.to_owned(),
                 extra: fields.rest(),
             },
             _ => return Ok(None),

@@ -289,15 +289,15 @@ fn failure(json: &RawValue) -> Result<(u16, Vec<u8>), String> {
     Ok((status, body.unwrap_or_default()))
 }
 
-fn required<T: serde::de::DeserializeOwned>(fields: &mut Fields, name: &'static str) -> Result<T, String> {
+fn required<T: serde::de::DeserializeOwned>(fields: &mut Fields<'_>, name: &'static str) -> Result<T, String> {
     fields.required(name).map_err(|error| error.to_string())
 }
 
-fn optional<T: serde::de::DeserializeOwned>(fields: &mut Fields, name: &'static str) -> Result<Option<T>, String> {
+fn optional<T: serde::de::DeserializeOwned>(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<T>, String> {
     fields.optional(name).map_err(|error| error.to_string())
 }
 
-fn no_more(fields: Fields) -> Result<(), String> {
+fn no_more(fields: Fields<'_>) -> Result<(), String> {
     match fields.rest().first() {
         Some((name, _)) => Err(format!("the key \"{name}\" is not known here")),
         None => Ok(()),
