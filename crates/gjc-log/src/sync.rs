@@ -228,6 +228,8 @@ impl<F: Fs> Shared<F> {
                 state.dirs.extend(self.blobs.dir().map(Path::to_path_buf));
                 state.blobs.extend(blobs);
             }
+            // What somebody waits for may be in the file only now.
+            self.wake.notify_all();
         }
         self.tell();
     }
