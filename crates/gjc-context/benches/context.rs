@@ -1,14 +1,13 @@
 //! What the first context of a session costs, from the open to the parsed messages. `cargo bench -p gjc-context`.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-use gjc_entry::{At, Damage, DamageKind, Entry, Leaf, NeedsIndex, PathNodes, Skeleton, Source};
+use gjc_entry::Leaf;
 use gjc_log::Reader;
-use gjc_log::backwards::{Found, context_path};
-use gjc_log::fs::{Fs, FsFile, Open, OsFile, OsFs};
+use gjc_log::backwards::context_path;
+use gjc_log::fs::{Fs, FsFile, Open, OsFs};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use testkit::bulk::{self, Shape};
 use testkit::probe::{self, Row, Suite};
 
@@ -37,7 +36,7 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
     let path = arguments.first().ok_or_else(|| io::Error::other("a job needs a file"))?;
     match name {
         "first-context" => probe::took(|| tail_first(path)),
-        "first-path" => probe::took(|| first_path(path).map(|found| json!({"path": found.found.nodes.0.len()}))),
+        "first-path" => probe::took(|| first_path(path)),
         "indexed-context" => probe::took(|| indexed(path)),
         _ => Err(io::Error::other("there is no such job")),
     }
@@ -50,38 +49,14 @@ fn indexed(path: &Path) -> io::Result<Value> {
 }
 
 fn tail_first(path: &Path) -> io::Result<Value> {
-    let tail = first_path(path)?;
-    let (selected, notes) = gjc_context::select(&tail, Leaf::Current).map_err(io::Error::other)?;
-    Ok(json!({"path": tail.found.nodes.0.len(), "messages": selected.len(), "notes": notes.len()}))
+    let loaded = Reader::open_end(&OsFs, path, Path::new("/nowhere")).map_err(io::Error::other)?;
+    let (selected, notes) = gjc_context::select(&loaded.value, Leaf::Current).map_err(io::Error::other)?;
+    Ok(json!({"messages": selected.len(), "notes": notes.len()}))
 }
 
-fn first_path(path: &Path) -> io::Result<Tail> {
+fn first_path(path: &Path) -> io::Result<Value> {
     let file = OsFs.open(path, Open::Read)?;
     let len = file.stat()?.len;
     let found = context_path(&file, len)?.map_err(io::Error::other)?;
-    Ok(Tail { file, found })
-}
-
-/// What a reader has before its index.
-struct Tail {
-    file: OsFile,
-    found: Found,
-}
-
-impl Source for Tail {
-    fn path(&self, _: Leaf) -> Result<PathNodes, NeedsIndex> {
-        Ok(self.found.nodes.clone())
-    }
-
-    fn skeleton(&self) -> Option<&Skeleton> {
-        None
-    }
-
-    fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
-        let damage = |why: String| Damage { at, kind: DamageKind::Body(why) };
-        let mut bytes = vec![0; at.len as usize];
-        self.file.read_at(&mut bytes, at.off).map_err(|error| damage(error.to_string()))?;
-        let text = str::from_utf8(&bytes).map_err(|error| damage(error.to_string()))?;
-        Entry::parse(text).map(Arc::new).map_err(|error| damage(error.to_string()))
-    }
+    Ok(json!({"path": found.nodes.0.len()}))
 }

@@ -6,6 +6,7 @@ use crate::edits::Edits;
 use gjc_entry::fields::JsonObject;
 use gjc_entry::{At, Body, Content, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode, Source, Timestamp};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// An entry that is context, with what it contributes.
 #[derive(Debug, Clone)]
@@ -102,28 +103,26 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
     let mut edits = Edits::default();
     for (index, node) in path.iter().enumerate().skip(first).filter(|(_, node)| CONTEXT.has(node.kind)) {
         let Some(entry) = read(node) else { continue };
-        let message = match &entry.body {
+        if node.kind == Kind::ContextEdit {
+            edits.take(&entry);
+            continue;
+        }
+        // Not copied where nobody else holds it.
+        let entry = Arc::unwrap_or_clone(entry);
+        let message = match entry.body {
             // A newer summary has its own.
-            Body::Message(Message::Other { role, .. }) if &**role == "system" && index < compacted => continue,
-            Body::Message(message) => ContextMessage::Message(message.clone()),
-            Body::CustomMessage { custom_type, content, display, details } => ContextMessage::Custom {
-                custom_type: custom_type.clone(),
-                content: content.clone(),
-                display: *display,
-                details: details.clone(),
-                at: entry.at,
-            },
+            Body::Message(Message::Other { role, .. }) if &*role == "system" && index < compacted => continue,
+            Body::Message(message) => ContextMessage::Message(message),
+            Body::CustomMessage { custom_type, content, display, details } => {
+                ContextMessage::Custom { custom_type, content, display, details, at: entry.at }
+            }
             Body::BranchSummary { from, summary } if !summary.is_empty() => {
-                ContextMessage::BranchSummary { summary: summary.clone(), from: from.clone(), at: entry.at }
+                ContextMessage::BranchSummary { summary, from, at: entry.at }
             }
             Body::Unknown { .. } if node.kind == Kind::ResetBoundary => {
                 // One in the kept part cuts that part; the summary behind it is newer and stays.
                 selected.truncate(if index < compacted { summaries } else { 0 });
                 edits = Edits::default();
-                continue;
-            }
-            Body::Unknown { .. } if node.kind == Kind::ContextEdit => {
-                edits.take(&entry);
                 continue;
             }
             _ => continue,

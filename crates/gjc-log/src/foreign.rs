@@ -6,7 +6,6 @@
 
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::scan::{self, Scanned};
-use crate::sync::Shared;
 use crate::tail::{append_all, own_part};
 use crate::writer::{Place, Writer};
 use gjc_entry::tree::{NewNode, Pushed};
@@ -232,6 +231,9 @@ impl<F: Fs> Writer<F> {
 
     /// Goes on with the file as it is: what it has is the session now, what it lacks of ours is to be written behind it.
     /// `other`: the content is not ours with something added, but another one.
+    ///
+    /// # Errors
+    /// When the file cannot be read; nothing has changed then.
     fn take_in(&mut self, mut scanned: Scanned, other: Option<Arc<F::File>>) -> Result<(), Unwritable> {
         let since = if other.is_some() { 0 } else { self.written };
         let firm = if other.is_some() { self.found.max(self.shared.synced()) } else { self.written };
@@ -243,9 +245,22 @@ impl<F: Fs> Writer<F> {
                 None => lacking.extend(self.held_line(node.at())),
             }
         }
-        let leaf = self.skeleton.iter().rev().map(|(place, _)| self.skeleton.id(place));
-        let leaf = leaf.filter(|id| scanned.skeleton.find(id).is_some()).next();
+        let ours = self.skeleton.iter().rev().map(|(place, _)| self.skeleton.id(place));
+        let leaf = { ours }.find(|id| scanned.skeleton.find(id).is_some());
         let theirs = scanned.skeleton.leaf().map(|leaf| scanned.skeleton.id(leaf));
+        // As it reads now: if a sync fails later, this is laid down again. Read before anything changes here.
+        let mut kept = Vec::new();
+        if let (Some(file), _) | (None, Place::Disk { file, .. }) = (&other, &self.place) {
+            let lines = there.iter().map(|at| (at.off, at.off + u64::from(at.len) + 1));
+            match since > 0 && scanned.covered - since <= MOST_KEPT {
+                true => kept.push(read_range(&**file, since, scanned.covered)?),
+                false => {
+                    for (from, to) in lines {
+                        kept.push(read_range(&**file, from, to)?);
+                    }
+                }
+            }
+        }
 
         self.damage.extend(scanned.damage.drain(..).filter(|damage| damage.at.off >= since));
         self.skeleton.replace(scanned.skeleton);
@@ -259,15 +274,8 @@ impl<F: Fs> Writer<F> {
                 self.header = header;
             }
         }
-        // As it reads now: if a sync fails later, this is laid down again.
-        if let Place::Disk { file, .. } = &self.place {
-            if since > 0 && scanned.covered - since <= MOST_KEPT {
-                keep(&self.shared, &**file, since, scanned.covered)?;
-            } else {
-                for at in there {
-                    keep(&self.shared, &**file, at.off, at.off + u64::from(at.len) + 1)?;
-                }
-            }
+        for (at, bytes) in kept {
+            self.shared.keep(at, &bytes);
         }
         self.keep_time();
         if let (Some(to), Some(from)) = (leaf, theirs)
@@ -275,8 +283,10 @@ impl<F: Fs> Writer<F> {
         {
             let body = gjc_entry::Body::Own(Own::Leaf { from: Some(from), to: Some(to.clone()) });
             let draft = Draft { parent: ParentOf::Id(to), ..Draft::new(body, self.label()) };
-            let (at, entry) = self.encode(draft, &[]).map_err(io::Error::other)?;
-            self.take(at, entry);
+            // Refused only for a length that no such line has.
+            if let Ok((at, entry)) = self.encode(draft, &[]) {
+                self.take(at, entry);
+            }
         }
         for line in lacking {
             self.take_line(&line);
@@ -404,11 +414,11 @@ fn alike(ours: &Skeleton, place: Ordinal, theirs: &Skeleton, there: Ordinal) -> 
     kind(ours, place) == kind(theirs, there) && parent(ours, place) == parent(theirs, there)
 }
 
-fn keep<F: Fs>(shared: &Shared<F>, file: &F::File, from: u64, to: u64) -> io::Result<()> {
+fn read_range<T: FsFile>(file: &T, from: u64, to: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut bytes = vec![0; usize::try_from(to - from).map_err(io::Error::other)?];
     let got = file.read_at(&mut bytes, from)?;
-    shared.keep(from, &bytes[..got]);
-    Ok(())
+    bytes.truncate(got);
+    Ok((from, bytes))
 }
 
 /// There is no file under the name: it was deleted, or it bears another name in the same folder.

@@ -226,6 +226,8 @@ impl<F: Fs> Shared<F> {
                 state.dirs.extend(blobs.iter().map(|blob| blob.dir().to_path_buf()));
                 state.blobs.extend(blobs);
             }
+            // What somebody waits for may be in the file only now.
+            self.wake.notify_all();
         }
         self.tell();
     }

@@ -63,13 +63,62 @@ async fn a_failed_sync_is_told_before_the_turn_ends() {
     world.say("하나").await.say("일");
     world.turn_end().await;
     let ask = world.say("둘").await;
-    bench.fs.fault(Fault::SyncFails { times: 1 });
+    // That of the bytes, and that of the same bytes written anew.
+    bench.fs.fault(Fault::SyncFails { times: 2 });
     ask.say("이");
     assert_eq!(world.turn_end().await, TurnEnd::Done);
     let names = world.face.names();
     let at = |name: &str| names.iter().rposition(|other| other == name).unwrap();
     assert!(at("storage") < at("turn_ended"));
     assert!(world.face.events.iter().any(|event| failing(&event.body)));
+    bench.clock.advance(Duration::from_millis(250));
+    world.face.until(|body| *body == EventBody::Storage(Health::Ok)).await;
+    assert_eq!(texts_on(&bench), ["하나", "일", "둘", "이"]);
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_once_is_nobodys_business() {
+    let (bench, mut world) = usual();
+    let ask = world.say("하나").await;
+    bench.fs.fault(Fault::SyncLoses { times: 1 });
+    ask.say("일");
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
+    assert!(!world.face.names().contains(&"storage".into()));
+    assert_eq!(texts_on(&bench), ["하나", "일"]);
+}
+
+#[tokio::test]
+async fn storing_is_tried_again_after_twice_the_time_and_during_a_turn_too() {
+    let (bench, mut world) = usual();
+    world.say("하나").await.say("일");
+    world.turn_end().await;
+    bench.fs.fault(Fault::Enospc { after_bytes: 0 });
+    let ask = world.say("둘").await;
+    world.face.until(failing).await;
+    // The answer streams on; after 250, 750, 1,750 ms it is tried in vain, and nobody is told again.
+    ask.begin("이");
+    for ms in [250, 500, 1_000] {
+        bench.clock.advance(Duration::from_millis(ms));
+        world.snapshot().await;
+    }
+    bench.fs.clear_faults();
+    bench.clock.advance(Duration::from_millis(1_999));
+    assert!(matches!(world.snapshot().await.storage, Health::Failing { .. }), "not yet");
+    bench.clock.advance(Duration::from_millis(1));
+    world.face.until(|body| *body == EventBody::Storage(Health::Ok)).await;
+    assert_eq!(texts_on(&bench), ["하나", "일", "둘"]);
+    ask.finish();
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
+    // The next trouble begins with the shortest wait.
+    bench.fs.fault(Fault::Enospc { after_bytes: 0 });
+    world.say("셋").await.say("삼");
+    world.turn_end().await;
+    bench.fs.clear_faults();
+    bench.clock.advance(Duration::from_millis(250));
+    world.face.until(|body| *body == EventBody::Storage(Health::Ok)).await;
+    assert_eq!(texts_on(&bench).len(), 6);
+    let told = world.face.events.iter().filter(|event| matches!(event.body, EventBody::Storage(_))).count();
+    assert_eq!(told, 4);
 }
 
 #[tokio::test]

@@ -62,7 +62,8 @@ fn be_one(number: u64, path: &Path) {
         }
         assert_eq!(testkit::log::failure(&writer), None);
     }
-    eprintln!("process {number}: waited at most {longest:?}");
+    // Each of the others holds it for some milliseconds at a time.
+    assert!(longest < Duration::from_secs(30), "waited for {longest:?}");
 }
 
 #[test]
@@ -77,7 +78,6 @@ fn eight_processes_append_in_turns_and_every_entry_is_there_once() {
     add(&mut writer, answer("first"));
     sync(&mut writer).unwrap();
     drop(writer);
-    let began = Instant::now();
     let children: Vec<_> = (0..PROCESSES)
         .map(|number| {
             Command::new(std::env::current_exe().unwrap())
@@ -98,9 +98,7 @@ fn eight_processes_append_in_turns_and_every_entry_is_there_once() {
         let out = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
         assert!(out.status.success(), "{said}");
-        eprint!("{}", String::from_utf8_lossy(&out.stderr));
     }
-    eprintln!("all: {:?}", began.elapsed());
     let looked = Reader::open(&*bench.fs, &bench.path()).unwrap();
     assert!(looked.damage.is_empty(), "{:?}", looked.damage);
     let skeleton = looked.value.skeleton().unwrap();
