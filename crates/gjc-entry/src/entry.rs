@@ -166,6 +166,14 @@ impl Entry {
     /// When it is no object, when a field that its type needs is missing or of another type, or when one that decides what
     /// the entry is stands twice.
     pub fn parse(line: &str) -> Result<Self, FieldError> {
+        crate::onepass::message_entry(line).map_or_else(|| Self::parse_generally(line), Ok)
+    }
+
+    /// As [`Entry::parse`], without the short way for what most lines are.
+    ///
+    /// # Errors
+    /// As [`Entry::parse`].
+    pub fn parse_generally(line: &str) -> Result<Self, FieldError> {
         let mut fields = Fields::parse(line)?;
         fields.once(&["type", "id", "parentId", "customType", "gjcLabel"])?;
         let (id, parent) = (fields.required("id")?, fields.optional("parentId")?);

@@ -3,6 +3,7 @@
 //! Session files are written by several programs; a field that we do not know must survive a round trip. So a typed value
 //! takes the fields that it knows out of [`Fields`] and carries the rest along as [`RawFields`].
 
+use crate::onepass::Text;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -253,38 +254,13 @@ impl<'a> Deserialize<'a> for Fields<'a> {
 
             fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Fields<'a>, M::Error> {
                 let mut fields = Vec::with_capacity(8);
-                while let Some((Key(key), value)) = map.next_entry::<Key<'a>, &'a RawValue>()? {
+                while let Some((Text(key), value)) = map.next_entry::<Text<'a>, &'a RawValue>()? {
                     fields.push((key, value));
                 }
                 Ok(Fields(fields))
             }
         }
         from.deserialize_map(Walk)
-    }
-}
-
-/// A name; borrowed unless it holds escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'a> Deserialize<'a> for Key<'a> {
-    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'a> Visitor<'a> for Text {
-            type Value = Key<'a>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, name: &'a str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Borrowed(name)))
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Key<'a>, E> {
-                Ok(Key(Cow::Owned(name.into())))
-            }
-        }
-        from.deserialize_str(Text)
     }
 }
 

@@ -143,7 +143,10 @@ pub fn entry(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     // A line of a file has no line feed in it.
     let Some(line) = text.lines().next().map(|line| line.trim_matches([' ', '\t', '\r'])) else { return };
-    if let Ok(entry) = Entry::parse(line) {
+    // The short way and the general one say the same.
+    let (entry, general) = (Entry::parse(line), Entry::parse_generally(line));
+    assert_eq!(format!("{entry:?}"), format!("{general:?}"));
+    if let Ok(entry) = entry {
         let once = written(|out| entry.write(out));
         let again = Entry::parse(&once).unwrap_or_else(|error| panic!("{error}: {once}"));
         assert_eq!(once, written(|out| again.write(out)), "writing is not stable");
