@@ -315,7 +315,7 @@ pub(crate) fn parse_body(bytes: &[u8], at: At) -> Result<Entry, Damage> {
 }
 
 fn parse_with(bytes: &[u8], at: At, parse: impl Fn(&str) -> Result<Entry, FieldError>) -> Result<Entry, Damage> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Damage { at, kind: DamageKind::Utf8 })?;
+    let text = simdutf8::basic::from_utf8(bytes).map_err(|_| Damage { at, kind: DamageKind::Utf8 })?;
     let line = text.trim();
     parse(line)
         .or_else(|error| match first_of(line) {
