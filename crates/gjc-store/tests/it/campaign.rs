@@ -38,7 +38,7 @@ const NOT_YET: &[NotYet] = &[
         why: "two whole records on one line are two entries; the first is lost when only the later one is tried (K01, rule (a) \
               of known-failures: every record intact before is still readable)",
         example: ("a line feed missing", |_| 3),
-        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Shared, .. }),
+        is: |_, flaw| matches!(flaw, Flaw::Lost { how: Lost::Followed, .. }),
     },
     NotYet {
         why: "of two different records with one id the later is kept under a private ordinal (01-sessions, Writing 8; K05)",
