@@ -286,13 +286,29 @@ fn nul_holes_at_every_byte() {
 }
 
 #[test]
-fn every_bit_flipped() {
-    small("flip");
+fn each_of_the_lower_bits_flipped() {
+    for bit in ["flip 0", "flip 1", "flip 2", "flip 3"] {
+        small(bit);
+    }
 }
 
 #[test]
-fn other_bytes_at_every_byte() {
-    for prefix in ["a quote", "a backslash", "a brace", "a line feed", "half a letter", "a BOM", "a lone surrogate"] {
+fn each_of_the_higher_bits_flipped() {
+    for bit in ["flip 4", "flip 5", "flip 6", "flip 7"] {
+        small(bit);
+    }
+}
+
+#[test]
+fn other_signs_of_json_at_every_byte() {
+    for prefix in ["a quote", "a backslash", "a brace", "a line feed"] {
+        small(prefix);
+    }
+}
+
+#[test]
+fn halves_of_letters_at_every_byte() {
+    for prefix in ["half a letter", "a BOM", "a lone surrogate"] {
         small(prefix);
     }
 }
@@ -318,7 +334,7 @@ fn every_kind_of_damage_to_every_line() {
 
 #[test]
 fn random_damage_to_large_files() {
-    for seed in 0..3 {
+    for seed in 0..2 {
         let sound = Sound::large(seed, 60, 400_000);
         let random = SeededIds::new(seed ^ 0xDA);
         let bytes = AT_BYTES.iter().map(|(_, damage)| damage(&sound, random.next() as usize % sound.len()));
