@@ -57,8 +57,9 @@ pub struct Frame {
 }
 
 const BUFFER: usize = 256 * 1024;
-/// The longest line that is looked at. No entry comes near it; what is longer is damage, and is passed over.
-const LONGEST: usize = 1 << 30;
+/// The longest line that is looked at as a whole. No entry comes near it; what is longer is damage: records at its beginning
+/// are read, and the rest is passed over.
+const LONGEST: usize = 128 << 20;
 /// Within so many bytes of its beginning an entry has named its parent.
 const ENTRY_HEAD: usize = 1024;
 /// How many beginnings of entries are tried in one damaged line.
@@ -97,9 +98,8 @@ impl Scanned {
             if filled == buffer.len() {
                 if filled >= LONGEST {
                     let Some(next) = pass_over(file, read_to, len)? else { return Ok(()) };
-                    let why = "it is longer than a line may be".into();
-                    let at = place(self.covered, usize::try_from(next - self.covered).unwrap_or(usize::MAX));
-                    self.damage.push(Damage { at, kind: DamageKind::Frame(why) });
+                    let kind = DamageKind::Frame("it is longer than a line may be".into());
+                    self.glued(file, &buffer, self.covered, kind);
                     (self.covered, read_to, filled) = (next, next, 0);
                     self.lines += 1;
                     continue;

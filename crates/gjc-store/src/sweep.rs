@@ -2,7 +2,7 @@
 
 use gjc_entry::{Body, Kind, Message, Source, Timestamp};
 use gjc_log::fs::{Fs, FsFile, Held, Open};
-use gjc_log::{OpenError, Reader};
+use gjc_log::{OpenError, Reader, Tail};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub struct SessionInfo {
     pub size: u64,
     /// How many places of the file are damaged.
     pub damaged: usize,
+    /// Whether it ends in the middle of a line: its writer is at work, or died there.
+    pub unfinished: bool,
 }
 
 impl SessionInfo {
@@ -146,6 +148,7 @@ fn look<F: Fs>(fs: &F, path: &Path) -> Result<SessionInfo, OpenError> {
         modified: modified.unwrap_or(header.at).max(header.at),
         size,
         damaged: loaded.damage.len(),
+        unfinished: loaded.tail != Tail::Clean,
         path: path.into(),
     })
 }

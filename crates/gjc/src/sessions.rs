@@ -107,8 +107,9 @@ impl From<SessionInfo> for InfoJson {
 fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
     let (infos, unreadable) = sweep_all(&OsFs, &env.dirs.sessions())
         .map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
-    // A session without messages has nothing to go on with; it is found by its id all the same.
-    let infos: Vec<SessionInfo> = infos.into_iter().filter(|info| info.messages > 0).collect();
+    // A session without messages has nothing to go on with, unless damage took them; it is found by its id all the same.
+    let infos: Vec<SessionInfo> =
+        infos.into_iter().filter(|info| info.messages > 0 || info.damaged > 0 || info.unfinished).collect();
     if json {
         let unreadable = unreadable
             .into_iter()
@@ -121,7 +122,11 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
     }
     for info in infos {
         let when = info.modified.to_string();
-        let mark = if info.damaged > 0 { "  (damaged)" } else { "" };
+        let mark = match (info.damaged, info.unfinished) {
+            (0, false) => "",
+            (0, true) => "  (unfinished)",
+            _ => "  (damaged)",
+        };
         let line = format!(
             "{}  {}  {:>4} messages  {}  {}{mark}",
             info.id,

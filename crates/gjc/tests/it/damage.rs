@@ -164,7 +164,6 @@ fn a_file_that_is_no_session_is_left_as_it_is() {
 #[test]
 fn each_kind_of_damage_is_told_alike_by_every_command() {
     let sound = Sound::small();
-    let id = sound.records[0].id.as_str();
     let random = SeededIds::new(29);
     let behind_header = sound.records[1].span.start;
     let bytes = AT_BYTES
@@ -200,7 +199,7 @@ fn each_kind_of_damage_is_told_alike_by_every_command() {
         };
         let (told, shown) = (places(&verified["damage"]), places(&show["damage"]));
         assert_eq!(verified["entries"], show["entries"], "{damaged}");
-        assert!(told.starts_with(&shown), "{damaged}: {told:?} {shown:?}");
+        assert!(shown.iter().all(|place| told.contains(place)), "{damaged}: {told:?} {shown:?}");
         assert_eq!(list["sessions"][0]["damaged"], shown.len(), "{damaged}: {list:#}");
         assert_eq!(list["sessions"][0]["id"], show["id"], "{damaged}");
         let unfinished = verified["unfinished"] == true;
@@ -213,7 +212,7 @@ fn each_kind_of_damage_is_told_alike_by_every_command() {
         let (was, is) = (verified["entries"].as_u64().unwrap(), after["entries"].as_u64().unwrap());
         assert!((was + 3..=was + 3 + u64::from(unfinished)).contains(&is), "{damaged}: {was} entries, then {is}");
         assert_eq!(places(&after["damage"]), told, "{damaged}: {after:#}");
-        let again = json(&look(&home, &["sessions", "show", id, "--json"]).output().ok());
+        let again = json(&look(&home, &["sessions", "show", path, "--json"]).output().ok());
         let last = again["messages"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["content"][0]["text"], "이어서", "{damaged}");
     }
@@ -266,17 +265,18 @@ fn a_session_of_500_mb_is_listed_and_shown_within_300_mb() {
 }
 
 #[test]
-fn a_hole_of_4_gb_in_a_session_costs_no_memory() {
+fn a_hole_of_2_gb_in_a_session_costs_no_memory() {
     let (home, agent) = (Home::new(), tempfile::tempdir().unwrap());
     let path = big(agent.path(), |file| {
         file.write_all(user("0000000a", None, "첫 물음").as_bytes()).unwrap();
-        let end = file.stream_position().unwrap() + (4 << 30);
+        let end = file.stream_position().unwrap() + (2 << 30);
         file.set_len(end).unwrap();
         file.seek(std::io::SeekFrom::Start(end)).unwrap();
         file.write_all(("\n".to_owned() + &said("0000000b", "0000000a", "첫 대답")).as_bytes()).unwrap();
     });
     // The hole is longer than a line may be; it is passed over, not held.
-    let show = json(&within(&home, agent.path(), 1_000_000, &["sessions", "show", &path, "--json"]).output().ok());
+    let show = within(&home, agent.path(), 300_000, &["sessions", "show", &path, "--json"]).output();
+    let show = json(&show.ok());
     assert_eq!((&show["entries"], show["messages"].as_array().unwrap().len()), (&json!(2), 2));
     assert_eq!(show["damage"].as_array().unwrap().len(), 1, "{show:#}");
 }

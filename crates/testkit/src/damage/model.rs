@@ -127,8 +127,10 @@ pub enum Lost {
     Alone,
     /// Another entry has its id.
     Repeated,
-    /// Its line feed is gone, or other bytes stand on its line.
-    Shared,
+    /// It ends its line, but for NULs; other bytes stand before or behind it.
+    Last,
+    /// Its line goes on behind it.
+    Followed,
     /// It is the last one and lost its line feed; opening for writing has cut it.
     Torn,
 }
@@ -231,13 +233,10 @@ impl<'a> Model<'a> {
         (index < self.lines.len() && off < self.complete).then_some(index)
     }
 
-    /// Whether a whole record is the only thing on its line.
-    fn alone(&self, span: &Range<usize>) -> bool {
-        let line = self.line_of(span.start).map(|index| self.lines[index].span.clone());
-        line.is_some_and(|line| {
-            let around = [&self.damaged.bytes[line.start..span.start], &self.damaged.bytes[span.end..line.end]];
-            around.iter().all(|bytes| bytes.iter().all(u8::is_ascii_whitespace))
-        })
+    /// What stands before and behind a whole record on its line.
+    fn around(&self, span: &Range<usize>) -> [&[u8]; 2] {
+        let line = self.line_of(span.start).map_or(span.clone(), |index| self.lines[index].span.clone());
+        [&self.damaged.bytes[line.start..span.start], &self.damaged.bytes[span.end..line.end.max(span.end)]]
     }
 
     /// Checks what a reader made of it.
@@ -275,10 +274,17 @@ impl<'a> Model<'a> {
                 if written.get(record.id.as_str()) == Some(&bytes) {
                     continue;
                 }
-                let how = match (self.alone(&span), owners.contains_key(record.id.as_str())) {
-                    (_, true) => Lost::Repeated,
-                    (true, false) => Lost::Alone,
-                    (false, false) => Lost::Shared,
+                let around = self.around(&span);
+                let blank = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
+                let hole = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+                let how = if owners.contains_key(record.id.as_str()) {
+                    Lost::Repeated
+                } else if around.iter().all(|bytes| blank(bytes)) {
+                    Lost::Alone
+                } else if around[1].iter().all(hole) {
+                    Lost::Last
+                } else {
+                    Lost::Followed
                 };
                 return Err(Flaw::Lost { id: record.id.clone(), off, how });
             };
