@@ -162,7 +162,7 @@ impl Scanned {
             self.title = title;
             return;
         }
-        let parsed = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned());
+        let parsed = std::str::from_utf8(line).map_err(|_| "its first line is not UTF-8".to_owned());
         match parsed.and_then(|text| Header::parse(text.trim_end()).map_err(|error| error.to_string())) {
             Ok(header) => self.take_header(header),
             // A header may have lost its line feed, or have a hole beside it. What is JSON as a whole is another program's.
