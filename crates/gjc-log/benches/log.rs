@@ -128,6 +128,7 @@ fn writer(folder: &Path) -> Writer<OsFs> {
         clock: Arc::new(VirtualClock::new()) as Arc<dyn Clock>,
         ids: Arc::new(SeededIds::new(1)) as Arc<dyn Ids>,
         durability: Durability::Turn,
+        agent_dir: None,
     };
     let clock = VirtualClock::new();
     let header = gjc_entry::Header::new(SeededIds::new(2).session(), clock.wall(), "/srv/가재".into());

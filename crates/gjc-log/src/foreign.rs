@@ -262,7 +262,8 @@ impl<F: Fs> Writer<F> {
             }
         }
 
-        self.damage.extend(scanned.damage.drain(..).filter(|damage| damage.at.off >= since));
+        self.damage.extend(scanned.damage.iter().filter(|damage| damage.at.off >= since).cloned());
+        self.scars = std::mem::take(&mut scanned.damage);
         self.skeleton.replace(scanned.skeleton);
         self.unwritten.clear();
         self.written = scanned.covered;

@@ -2,9 +2,9 @@
 
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat, make_dirs};
+use crate::index;
 use crate::lease::{Lease, Seen, Taken, refuses_locks};
 use crate::reader::{Loaded, Tail, header_of};
-use crate::scan::Scanned;
 use crate::sync::Publish;
 use crate::tail::{Repaired, repair};
 use crate::writer::{LogEnv, Place, Writer};
@@ -57,7 +57,10 @@ impl<F: Fs> Writer<F> {
             return Err(failed(io::Error::other("it was replaced while it was being opened; try again")));
         }
         // Refuse before anything is repaired: a file that we cannot read is not ours to mend.
-        let mut scanned = Scanned::default();
+        let kept = env.agent_dir.as_ref().map(|agent_dir| index::path_of(agent_dir, path));
+        // A writer takes only the index of exactly this state of the file; what grew since it reads itself.
+        let kept = kept.and_then(|kept| index::load(&*env.fs, &kept, &file, &ours));
+        let mut scanned = kept.filter(|kept| kept.covered == ours.len).unwrap_or_default();
         scanned.scan(&file, ours.len).map_err(failed)?;
         let header = header_of(path, &scanned)?;
         if header.version < MIN_APPENDED {
@@ -73,6 +76,7 @@ impl<F: Fs> Writer<F> {
         let place = Place::Disk { path: path.into(), file: Arc::new(file) };
         let mut value = Self::begin(env, header, scanned.skeleton, place, Some(Stat { len: scanned.covered, ..stat }));
         value.lease = lease;
+        value.scars.clone_from(&scanned.damage);
         // Its writer may have died between giving the file its name and syncing the folder.
         value.shared().new_names_in(path.ancestors().skip(1).take(2).map(Path::to_path_buf).collect());
         Ok((Loaded { value, damage: scanned.damage, tail: Tail::Clean }, repaired))

@@ -101,7 +101,7 @@ impl Scanned {
                     let kind = DamageKind::Frame("it is longer than a line may be".into());
                     self.glued(file, &buffer, self.covered, kind);
                     (self.covered, read_to, filled) = (next, next, 0);
-                    self.lines += 1;
+                    self.lines = self.lines.saturating_add(1);
                     continue;
                 }
                 buffer.resize(buffer.len() * 2, 0);
@@ -132,7 +132,7 @@ impl Scanned {
 
     fn line<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64) {
         let number = self.lines;
-        self.lines += 1;
+        self.lines = self.lines.saturating_add(1);
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }

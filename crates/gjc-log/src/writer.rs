@@ -5,8 +5,10 @@ use crate::blobs::{BlobStore, Unsynced};
 use crate::error::Refused;
 use crate::foreign::{Unwritable, Watched};
 use crate::fs::{Fs, FsFile, Stat, make_dirs};
+use crate::index;
 use crate::lease::{Lease, Lock};
 use crate::reader::{parse_body, read_entry};
+use crate::scan::Scanned;
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_all;
 use gjc_entry::tree::NewNode;
@@ -67,6 +69,8 @@ pub struct LogEnv<F: Fs> {
     pub ids: Arc<dyn Ids>,
     /// When entries are made durable without being asked.
     pub durability: Durability,
+    /// The agent folder, for index files of large sessions ([`crate::index`]); `None` keeps none.
+    pub agent_dir: Option<PathBuf>,
 }
 
 impl<F: Fs> Clone for LogEnv<F> {
@@ -77,6 +81,7 @@ impl<F: Fs> Clone for LogEnv<F> {
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             durability: self.durability,
+            agent_dir: self.agent_dir.clone(),
         }
     }
 }
@@ -121,6 +126,8 @@ pub struct Writer<F: Fs> {
     thread: Option<std::thread::JoinHandle<()>>,
     pub(crate) watched: Watched,
     pub(crate) damage: Vec<Damage>,
+    /// All damage of the file that scans have found, for the index file.
+    pub(crate) scars: Vec<Damage>,
     /// Stands in for the lock where the file system refuses one.
     pub(crate) lease: Option<Lease<F>>,
 }
@@ -163,6 +170,7 @@ impl<F: Fs> Writer<F> {
             place,
             watched: Watched::default(),
             damage: Vec::new(),
+            scars: Vec::new(),
             lease: None,
         };
         match (&writer.place, found) {
@@ -498,6 +506,22 @@ impl<F: Fs> Drop for Writer<F> {
             let _ = thread.join();
             gjc_fp::fp!("log.close.synced");
         }
+        self.keep_index();
+    }
+}
+
+impl<F: Fs> Writer<F> {
+    /// Leaves an index file for the next open of a large session: best effort, while the lock is still ours.
+    fn keep_index(&mut self) {
+        let (Some(agent_dir), Place::Disk { path, file }) = (&self.env.agent_dir, &self.place) else { return };
+        if self.written == self.found || self.written < index::SMALLEST || !self.unwritten.is_empty() {
+            return;
+        }
+        let Some(stat) = file.stat().ok().filter(|stat| Some(*stat) == *self.shared.left()) else { return };
+        let kept = index::path_of(agent_dir, path);
+        let (skeleton, scars) = (std::mem::take(&mut self.skeleton), std::mem::take(&mut self.scars));
+        let scanned = Scanned::from_parts(self.header.clone(), skeleton, scars, self.written, u64::MAX);
+        let _ = index::store(&*self.env.fs, &kept, &**file, &stat, &scanned);
     }
 }
 

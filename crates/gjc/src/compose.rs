@@ -116,6 +116,7 @@ fn log_env(env: &Env, blobs: Option<PathBuf>) -> LogEnv<OsFs> {
         clock: Arc::clone(&env.clock),
         ids: Arc::clone(&env.ids),
         durability: Durability::Turn,
+        agent_dir: Some(env.dirs.agent.clone()),
     }
 }
 

@@ -143,6 +143,7 @@ fn env(fs: &SimFs) -> LogEnv<SimFs> {
         clock: Arc::new(VirtualClock::at(Timestamp::from_millis(1_790_000_000_000))) as Arc<dyn Clock>,
         ids: Arc::new(SeededIds::new(3)) as Arc<dyn Ids>,
         durability: Durability::Turn,
+        agent_dir: None,
     }
 }
 

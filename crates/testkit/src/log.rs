@@ -83,6 +83,7 @@ impl<F: Fs> Bench<F> {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             ids: Arc::clone(&self.ids) as Arc<dyn Ids>,
             durability: Durability::Turn,
+            agent_dir: None,
         }
     }
 

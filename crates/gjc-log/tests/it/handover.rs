@@ -46,6 +46,7 @@ fn be_one(number: u64, path: &Path) {
             clock: Arc::new(RealClock),
             ids: Arc::clone(&ids) as Arc<dyn Ids>,
             durability: Durability::Turn,
+            agent_dir: None,
         };
         let began = Instant::now();
         let opened = runtime.block_on(Writer::open_waiting(env, path, Duration::from_secs(100)));

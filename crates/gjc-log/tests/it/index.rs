@@ -261,3 +261,71 @@ fn small_files_have_no_index_and_unwritable_folders_are_no_fault_of_the_session(
     let names = std::fs::read_dir(kept.index.parent().unwrap()).unwrap().count();
     assert_eq!(names, 1);
 }
+
+/// What a look, with or without the index file, makes of a session.
+fn seen(reader: &gjc_log::Reader<impl Fs>) -> Vec<String> {
+    use gjc_entry::Source;
+    let tree = reader.skeleton().unwrap();
+    tree.iter().map(|(place, node)| format!("{} {node:?} {:?}", tree.id(place), reader.body(node.at()))).collect()
+}
+
+both!(a_writer_leaves_an_index_file_and_takes_it_up_again, bench => {
+    use gjc_entry::Source;
+    use gjc_log::{LogEnv, Reader, Writer};
+    use testkit::log::{add, sync, texts};
+    use testkit::session::{answer, user};
+    let root = bench.root.clone();
+    let open = || Writer::open(LogEnv { agent_dir: Some(root.clone()), ..bench.env() }, &bench.path()).unwrap().0;
+    let mut writer = bench.create();
+    add(&mut writer, answer("x"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let mut writer = open().value;
+    for number in 0..300 {
+        add(&mut writer, user(&format!("{number} {}", "한글 ".repeat(600))));
+    }
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let index = path_of(&root, &bench.path());
+    assert!(bench.fs.stat(&index).is_ok(), "a large session has one");
+    let plain = Reader::open(&*bench.fs, &bench.path()).unwrap();
+    let quick = Reader::open_with(&*bench.fs, &bench.path(), &root).unwrap();
+    assert_eq!(seen(&plain.value), seen(&quick.value));
+    // It goes on from there, and what it says stays true.
+    let mut writer = open().value;
+    assert_eq!(texts(&writer).len(), 301);
+    add(&mut writer, answer("끝"));
+    let ids = writer.skeleton().unwrap().len();
+    drop(writer);
+    let quick = Reader::open_with(&*bench.fs, &bench.path(), &root).unwrap();
+    assert_eq!((quick.value.skeleton().unwrap().len(), quick.damage.len()), (ids, 0));
+    assert_eq!(texts(&quick.value).last().unwrap(), "끝");
+    // Noise in its place changes nothing.
+    bench.fs.unlink(&index).unwrap();
+    bench.fs.open(&index, Open::CreateNew).unwrap().append(&[7; 5000]).unwrap();
+    let again = Reader::open_with(&*bench.fs, &bench.path(), &root).unwrap();
+    assert_eq!(seen(&again.value), seen(&quick.value));
+    assert_eq!(texts(&open().value).len(), 302);
+});
+
+#[test]
+fn an_index_file_about_another_content_is_found_out_when_an_entry_is_used() {
+    use gjc_log::Reader;
+    // The file grew, and something in its middle was changed: only the line itself can tell.
+    let kept = Kept::new();
+    let mut changed = kept.bytes.clone();
+    let at = memchr::memmem::find(&changed, b"\"id\":\"00000064\"").unwrap() + 7;
+    changed[at..at + 6].copy_from_slice(b"ffffff");
+    let last = record("fffffffe", "\"ffffff64\"", "");
+    changed.extend_from_slice(format!("{last}\n").as_bytes());
+    let mut file = std::fs::OpenOptions::new().write(true).open(&kept.file).unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(&changed).unwrap();
+    let quick = Reader::open_with(&OsFs, &kept.file, kept.dir.path()).unwrap().value;
+    let plain = Reader::open(&OsFs, &kept.file).unwrap().value;
+    // The first look at the changed place finds it out; from then on both say the same.
+    seen(&quick);
+    assert_eq!(seen(&quick), seen(&plain));
+    let texts = |reader: &Reader<OsFs>| testkit::log::texts(reader);
+    assert_eq!(texts(&quick), texts(&plain));
+}

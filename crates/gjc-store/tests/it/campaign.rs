@@ -47,6 +47,7 @@ impl Machine {
             clock: Arc::new(VirtualClock::at(Timestamp::from_millis(1_790_000_000_000))) as Arc<dyn Clock>,
             ids: Arc::new(SeededIds::new(11)) as Arc<dyn Ids>,
             durability: Durability::Turn,
+            agent_dir: None,
         }
     }
 }
