@@ -196,7 +196,10 @@ impl<F: Fs> Actor<F> {
         }
         self.step = StepName::Closing;
         gjc_fp::fp!("agent.close.before");
-        self.make_durable().await;
+        // What would be gone with this process goes to a new file, whether or not somebody could be asked.
+        if !self.make_durable().await && matches!(self.rescue(), Outcome::Done { .. }) {
+            self.make_durable().await;
+        }
         gjc_fp::fp!("agent.close.durable");
         // The log is closed, and its lock free, before anybody is told so.
         drop(self.session);
@@ -266,6 +269,7 @@ impl<F: Fs> Actor<F> {
                 return;
             }
             Command::Label { target, label } => self.name_place(target, label),
+            Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },
                 Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
@@ -308,6 +312,30 @@ impl<F: Fs> Actor<F> {
                 }
             }
             Err(failure) => drop(reply.send(Outcome::Refused(no_place(&failure)))),
+        }
+    }
+
+    /// Goes on in a new file when another program has taken the session's own away.
+    fn rescue(&mut self) -> Outcome {
+        match self.session.rescue(self.config.env.ids.session()) {
+            Ok(Some(file)) => {
+                let (id, file) = (self.session.id().to_string(), file.display().to_string());
+                self.events.emit(EventBody::Rescued { id: id.clone(), file: file.clone() });
+                for text in self.session.take_notes() {
+                    self.events.emit(EventBody::Notice { text });
+                }
+                self.session.want_durable();
+                self.tell_storage();
+                Outcome::Done { value: json!({ "id": id, "file": file }) }
+            }
+            Ok(None) => {
+                let why = "the session's file is there, nothing has to be rescued";
+                Outcome::Refused(Refusal::new("nothing_lost", why))
+            }
+            Err(error) => {
+                let why = format!("the session cannot go on in a new file: {error}");
+                Outcome::Refused(Refusal::new("not_rescued", why).hint("make room there, and try again"))
+            }
         }
     }
 

@@ -4,12 +4,13 @@ use crate::prepare::prepare;
 use gjc_context::{Effect, Folds, Unfinished};
 use gjc_entry::fields::FieldError;
 use gjc_entry::{
-    Blobs, Body, Clock, Draft, Entry, EntryId, Kind, Label, Leaf, Level, Ordinal, Own, ParentOf, Part, SessionId,
-    Skeleton, Source,
+    Blobs, Body, Clock, Draft, Entry, EntryId, Header, Kind, Label, Leaf, Level, Ordinal, Own, ParentOf, Part,
+    SessionId, Skeleton, Source,
 };
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
 use gjc_log::{Appended, Batch, Lsn, Refused, Writer};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -280,9 +281,35 @@ impl<F: Fs> Session<F> {
         self.writer.body(skeleton.node(skeleton.find(id)?)?.at()).ok()
     }
 
-    /// Takes what a person should know of what was admitted since the last time.
+    /// Takes what a person should know of what was admitted since the last time, and of what other programs have put into
+    /// the file meanwhile.
     pub fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        let foreign = self.writer.take_damage().into_iter().map(|damage| {
+            format!("another program has left damage in the session file: {damage}; everything else is there")
+        });
+        let foreign: Vec<String> = foreign.collect();
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(foreign);
+        notes
+    }
+
+    /// Goes on in a new file beside one that was replaced, cut or deleted by another program ([`gjc_log::Storage::lost`]): a
+    /// fork under the id `new`, with all entries that can still be read. `None` when nothing is lost.
+    ///
+    /// # Errors
+    /// When the new file cannot be made; nothing has changed then.
+    pub fn rescue(&mut self, new: SessionId) -> io::Result<Option<PathBuf>> {
+        if !self.writer.storage().borrow().lost {
+            return Ok(None);
+        }
+        let Some(lost) = self.writer.file_path() else { return Ok(None) };
+        let (at, old) = (self.clock.wall(), self.writer.header());
+        let mut header = Header::new(new, at, old.cwd.clone());
+        let path = lost.with_file_name(header.file_name());
+        header.parent = Some(old.id.to_string());
+        header.title.clone_from(&old.title);
+        self.writer.save_as(&path, header)?;
+        Ok(Some(path))
     }
 
     /// The log, for reading.

@@ -36,6 +36,12 @@ impl Header {
         Self { version: VERSION, id, at, cwd, parent: None, title: None, extra: Vec::new() }
     }
 
+    /// The name of the session's file: when it began, and its id.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("{}_{}.jsonl", self.at.file_form(), self.id)
+    }
+
     /// Reads a header line (without its line feed).
     ///
     /// # Errors
@@ -113,6 +119,15 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_names_hold_time_and_id() {
+        let id = SessionId::new("0197a0c2-5c7e-7c11-9b7a-2f6f0a6d9e01").unwrap();
+        assert_eq!(
+            Header::new(id, Timestamp::from_millis(1_780_643_934_123), "/".into()).file_name(),
+            "2026-06-05T07-18-54-123Z_0197a0c2-5c7e-7c11-9b7a-2f6f0a6d9e01.jsonl"
+        );
+    }
 
     #[test]
     fn patches_and_title_slots() {

@@ -43,6 +43,11 @@ impl Lock {
     }
 }
 
+/// Where the lease of a session is.
+pub(crate) fn path_of(session: &Path) -> PathBuf {
+    beside(session, ".lease")
+}
+
 /// Whether an error says that there are no locks here, and not that this one failed.
 pub(crate) fn refuses_locks(error: &io::Error) -> bool {
     // EOPNOTSUPP and ENOTSUP are one number on Linux.
@@ -102,7 +107,7 @@ struct Held<F: Fs> {
 
 impl<F: Fs> Lease<F> {
     pub(crate) fn take(env: &LogEnv<F>, session: &Path, seen: &mut Seen) -> Result<Self, Taken> {
-        let (fs, path) = (&env.fs, beside(session, ".lease"));
+        let (fs, path) = (&env.fs, path_of(session));
         let token: String = (0..4).map(|_| format!("{:08x}", env.ids.entry(&|_| false))).collect();
         // Twice, because the one in the way may be gone, or be moved out of it, meanwhile.
         for _ in 0..2 {

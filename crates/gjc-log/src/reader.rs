@@ -4,6 +4,7 @@ use crate::backwards::{self, Found};
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::index;
+use crate::lease;
 use crate::scan::{Scanned, first_value, is_json, read_line};
 use gjc_entry::fields::{FieldError, replace_lone_surrogates};
 use gjc_entry::{
@@ -227,7 +228,11 @@ impl<F: Fs> Reader<F> {
     /// Whether another process has the session open for writing at this moment: then an unfinished end is not damage.
     pub fn writer_at_work(&self, fs: &F) -> bool {
         // A handle of its own, so that the lock is given back at once where it was free.
-        fs.open(&self.path, Open::Read).and_then(|file| file.try_lock()).is_ok_and(|held| held == Held::Other)
+        match fs.open(&self.path, Open::Read).and_then(|file| file.try_lock()) {
+            Ok(held) => held == Held::Other,
+            // Where the file system refuses locks, a lease that its owner removes when done.
+            Err(why) => lease::refuses_locks(&why) && fs.stat(&lease::path_of(&self.path)).is_ok(),
+        }
     }
 
     /// Parses every body and says what is wrong with those that cannot be read, or not to the letter. What opening has told

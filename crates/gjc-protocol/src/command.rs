@@ -56,6 +56,9 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
+    /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
+    /// still be read. The reply holds its `id` and `file`.
+    Rescue,
     /// The whole state as a face needs it.
     Snapshot,
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how

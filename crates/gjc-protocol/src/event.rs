@@ -107,6 +107,13 @@ pub enum EventBody {
         #[serde(skip_serializing_if = "Option::is_none")]
         leaf: Option<String>,
     },
+    /// The session goes on in another file, under another id: its own was lost to another program.
+    Rescued {
+        /// The new id.
+        id: String,
+        /// The new file.
+        file: String,
+    },
     /// What an answer took.
     Usage {
         /// Tokens and cost of this answer.

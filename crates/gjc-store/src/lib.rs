@@ -13,7 +13,7 @@ mod history;
 mod resolve;
 mod sweep;
 
-pub use bucket::{bucket_name, file_name};
+pub use bucket::bucket_name;
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};

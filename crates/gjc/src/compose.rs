@@ -14,7 +14,7 @@ use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
-use gjc_store::{bucket_name, file_name, resolve};
+use gjc_store::{bucket_name, resolve};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -101,8 +101,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
 /// A new session of a folder; in memory unless `stored`.
 pub(crate) fn create(env: &Env, cwd: &Path, stored: bool) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
-    let path = env.dirs.sessions().join(bucket_name(cwd)).join(file_name(at, &id));
     let header = Header::new(id, at, cwd.display().to_string());
+    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
     let log = log_env(env, stored.then(|| env.dirs.blobs()));
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
 }
@@ -147,7 +147,7 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
         Err(OpenError::Old { version, .. }) => return copy(env, path, version),
         opened => opened?,
     };
-    let mut notices = Vec::new();
+    let mut notices: Vec<String> = loaded.value.lock_kind().notice().map(Into::into).into_iter().collect();
     match repaired {
         Repaired::Nothing => {}
         Repaired::Completed => {
@@ -179,10 +179,10 @@ fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<Strin
     let loaded = Reader::open(&OsFs, path)?;
     let old = loaded.value.header();
     let (at, id) = (env.clock.wall(), env.ids.session());
-    let mut header = Header::new(id.clone(), at, old.cwd.clone());
+    let mut header = Header::new(id, at, old.cwd.clone());
     header.parent = Some(old.id.to_string());
     header.title.clone_from(&old.title);
-    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(file_name(at, &id));
+    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
     let (writer, left) = Writer::copy(log_env(env, Some(env.dirs.blobs())), &loaded.value, file.clone(), header);
     let mut notices = vec![format!(
         "{} is of version {version}, which nothing can be added to; it goes on in a copy: {}",

@@ -94,6 +94,10 @@ impl Printed {
                 out::talk(&format!("gjc: {why} (attempt {attempt} in {:.1} s)", delay_ms as f64 / 1000.0));
             }
             EventBody::Notice { text } => out::talk(&format!("gjc: {text}")),
+            EventBody::Rescued { file, .. } => {
+                let what = "the session's file was taken away by another program; all that could still be read is in";
+                out::talk(&format!("gjc: {what} {file}, where it goes on"));
+            }
             EventBody::Error { sentence, hint, .. } => {
                 let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 self.failure = Some(format!("{sentence}{hint}"));

@@ -27,3 +27,4 @@ mod providers;
 mod rebuilt;
 mod rpc;
 mod sessions;
+mod taken_away;
