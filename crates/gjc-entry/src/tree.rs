@@ -187,6 +187,18 @@ impl Skeleton {
         &self.foreign
     }
 
+    /// Makes room for so many more entries, so that a scan of a large file does not move its tables again and again.
+    pub fn reserve(&mut self, more: usize) {
+        self.nodes.reserve(more);
+        let (nodes, foreign) = (&self.nodes, &self.foreign);
+        if self.names.get().is_none() {
+            let _ = self.names.set(self.name_all());
+        }
+        if let Some(names) = self.names.get_mut() {
+            names.0.reserve(more, |&at| hash_at(nodes, foreign, at));
+        }
+    }
+
     /// Adds the next entry in file order.
     pub fn push(&mut self, new: NewNode) -> Pushed {
         if let Some(first) = self.find(&new.id) {

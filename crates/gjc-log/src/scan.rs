@@ -92,6 +92,8 @@ impl Scanned {
     pub fn scan<F: FsFile>(&mut self, file: &F, len: u64) -> io::Result<()> {
         let mut buffer =
             vec![0; BUFFER.min(usize::try_from(len.saturating_sub(self.covered)).unwrap_or(BUFFER)).max(1)];
+        // Lines of real sessions have some 3 KB; what is reserved and not used costs no memory.
+        self.skeleton.reserve(usize::try_from(len.saturating_sub(self.covered) / 3072).unwrap_or(0).min(1 << 22));
         let mut filled = 0;
         let mut read_to = self.covered;
         while read_to < len {
