@@ -4,6 +4,7 @@ use crate::admit::{NotAdmitted, Session};
 use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
+use futures_util::FutureExt;
 use gjc_context::{Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
@@ -19,6 +20,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -99,7 +101,7 @@ pub(crate) struct Actor<F: Fs> {
     finishing: bool,
     /// Every face is gone, and all that they sent was read.
     gone: bool,
-    mailbox: mpsc::Receiver<Mail>,
+    mailbox: Inbox,
     storage: watch::Receiver<Storage>,
     told: Told,
     /// While storage fails: when it is tried again, and how long was waited for that.
@@ -138,7 +140,7 @@ pub fn start<F: Fs>(
         end: None,
         finishing: false,
         gone: false,
-        mailbox: inbox,
+        mailbox: Inbox(inbox),
         storage,
         told: Told::Ok,
         again: None,
@@ -149,6 +151,30 @@ pub fn start<F: Fs>(
         actor.run().await;
     });
     (handle, task)
+}
+
+/// The actor's end of the mailbox. Whichever way the actor ends, what still comes in is answered.
+///
+/// A receiver that is dropped throws away what lies there, and no more: a sender that has been let in, and lays its
+/// command down a moment later, would keep it alive, and its face waiting, for as long as anybody holds a handle.
+struct Inbox(mpsc::Receiver<Mail>);
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        let mut mailbox = std::mem::replace(&mut self.0, mpsc::channel(1).1);
+        mailbox.close();
+        // Closed, it ends only after every sender that was let in is done.
+        let mut rest = Box::pin(async move {
+            while let Some((_, reply)) = mailbox.recv().await {
+                let _ = reply.send(closed());
+            }
+        });
+        if rest.as_mut().now_or_never().is_none()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(rest);
+        }
+    }
 }
 
 /// Tells the faces that the session is closed, whichever way its actor ends: no face waits for one that is gone.
@@ -180,7 +206,7 @@ impl<F: Fs> Actor<F> {
                 break;
             }
             tokio::select! {
-                mail = self.mailbox.recv() => match mail {
+                mail = self.mailbox.0.recv() => match mail {
                     Some((Command::Prompt { parts, mode }, reply)) => {
                         if let Some(prompt) = self.accept(parts, mode, reply) {
                             self.turns(prompt).await;
@@ -361,7 +387,7 @@ impl<F: Fs> Actor<F> {
         loop {
             tokio::select! {
                 biased;
-                mail = self.mailbox.recv(), if !self.gone => match mail {
+                mail = self.mailbox.0.recv(), if !self.gone => match mail {
                     Some((command, reply)) => self.command(command, reply),
                     // Every face is gone: finish what runs, as a person would want, and end.
                     None => (self.gone, self.finishing) = (true, true),
@@ -493,4 +519,30 @@ fn to_json(message: &Message) -> Value {
     let mut json = Vec::new();
     message.write(&mut json);
     serde_json::from_slice(&json).unwrap_or(Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_that_is_laid_down_after_the_end_is_answered_while_handles_are_still_there() {
+        let (mailbox, inbox) = mpsc::channel(64);
+        let post = |mailbox: &mpsc::Sender<Mail>| {
+            let (reply, answer) = oneshot::channel();
+            (mailbox.clone().try_reserve_owned().unwrap(), (Command::Snapshot, reply), answer)
+        };
+        let (waiting, mail, first) = post(&mailbox);
+        waiting.send(mail);
+        // Let in, and overtaken by the actor's end before it lays its command down.
+        let (late, mail, second) = post(&mailbox);
+        drop(Inbox(inbox));
+        let is_closed = |outcome| matches!(outcome, Outcome::Refused(Refusal { code, .. }) if code == "closed");
+        // As a handle takes it: nobody is left to answer.
+        assert!(is_closed(first.await.unwrap_or_else(|_| closed())));
+        late.send(mail);
+        let second = tokio::time::timeout(Duration::from_secs(10), second).await;
+        assert!(is_closed(second.expect("it is answered").unwrap()));
+        assert!(mailbox.is_closed());
+    }
 }

@@ -98,7 +98,8 @@ async fn every_command_is_answered_exactly_once_whatever_runs() {
                         9 if n > 55 && stormer == 5 => Command::Close,
                         _ => Command::Snapshot,
                     };
-                    let kind = match soon("an answer", handle.call(command)).await {
+                    let what = format!("an answer to {n} of {stormer}, seed {seed}");
+                    let kind = match answer(&handle, &what, command).await {
                         Outcome::Accepted => "accepted",
                         Outcome::Done { .. } => "done",
                         Outcome::Refused(_) => "refused",
@@ -140,7 +141,7 @@ async fn every_command_is_answered_exactly_once_whatever_runs() {
             answered += stormer.await.unwrap();
         }
         assert_eq!(answered, 8 * 60, "seed {seed}");
-        let outcome = soon("the end", world.handle.call(Command::Close)).await;
+        let outcome = answer(&world.handle, &format!("the end, seed {seed}"), Command::Close).await;
         assert!(
             matches!(&outcome, Outcome::Done { .. })
                 || matches!(&outcome, Outcome::Refused(why) if why.code == "closed")

@@ -36,6 +36,32 @@ pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
+/// Gives a command whose answer must come. If it does not, the failure says what the session does instead.
+pub(crate) async fn answer(handle: &SessionHandle, what: &str, command: Command) -> Outcome {
+    match tokio::time::timeout(LIMIT, handle.call(command)).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("never came: {what}; {}", doing(handle).await),
+    }
+}
+
+/// What a session says of itself, and what it does meanwhile.
+async fn doing(handle: &SessionHandle) -> String {
+    let mut face = handle.subscribe();
+    let says = match tokio::time::timeout(Duration::from_secs(2), handle.call(Command::Snapshot)).await {
+        Ok(Outcome::Done { value }) => {
+            let Snapshot { step, queue, storage, .. } = serde_json::from_value(value).unwrap();
+            format!("asked now, it is at {step:?}, {} prompts wait, its storage is {storage:?}", queue.len())
+        }
+        Ok(other) => format!("asked now, it answers {other:?}"),
+        Err(_) => "asked now, it answers nothing either".into(),
+    };
+    let mut told = Vec::new();
+    while face.waiting().0 > 0 {
+        told.extend(face.next().await.map(|event| name(&event.body)));
+    }
+    format!("{says}; it tells {told:?}")
+}
+
 /// One request that the model got, and the test's end of its answer. Dropping it ends the stream.
 pub(crate) struct Ask {
     pub(crate) body: Vec<u8>,
@@ -431,7 +457,7 @@ impl World {
     }
 
     pub(crate) async fn call(&self, command: Command) -> Outcome {
-        soon("an answer to a command", self.handle.call(command)).await
+        answer(&self.handle, "an answer to a command", command).await
     }
 
     pub(crate) async fn accepted(&self, command: Command) {
