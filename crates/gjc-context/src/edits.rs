@@ -21,7 +21,7 @@ impl Edits {
             self.0.insert(target, None);
         } else if let Ok(mut fields) = Fields::parse(replacement.get())
             && let Some(raw) = fields.raw("content")
-            && let Ok(content) = Content::from_json(&raw)
+            && let Ok(content) = Content::from_json(raw)
         {
             self.0.insert(target, Some(content));
         }

@@ -261,7 +261,7 @@ fn foreign(role: &str, raw: &str) -> Option<Vec<Block>> {
         _ => Some(
             fields
                 .raw("content")
-                .and_then(|raw| Content::from_json(&raw).ok())
+                .and_then(|raw| Content::from_json(raw).ok())
                 .map_or(Vec::new(), |said| sendable(&said)),
         ),
     }
@@ -293,9 +293,7 @@ fn files(fields: &mut Fields<'_>) -> Vec<Block> {
         let path: String = file.optional("path").ok().flatten().unwrap_or_default();
         let content: String = file.optional("content").ok().flatten().unwrap_or_default();
         text.push_str(&format!("<file path=\"{path}\">\n{content}\n</file>\n"));
-        images.extend(
-            file.raw("image").map(|raw| Block::from_json(&raw)).filter(|block| matches!(block, Block::Image { .. })),
-        );
+        images.extend(file.raw("image").map(Block::from_json).filter(|block| matches!(block, Block::Image { .. })));
     }
     if text.is_empty() {
         return Vec::new();

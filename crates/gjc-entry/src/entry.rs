@@ -188,7 +188,7 @@ impl Entry {
     pub fn parse_linear(line: &str, place: Ordinal) -> Result<Self, FieldError> {
         let mut fields = Fields::parse(line)?;
         // What the family's own migration replaces.
-        (fields.raw("id"), fields.raw("parentId"));
+        let _ = (fields.raw("id"), fields.raw("parentId"));
         let kept = fields.raw("firstKeptEntryIndex");
         let mut entry = Self::take(EntryId::Short(place.0), place.0.checked_sub(1).map(EntryId::Short), fields)?;
         if let Body::Compaction { first_kept, .. } = &mut entry.body
@@ -228,7 +228,7 @@ impl Entry {
         // Only what is a message can get another one: an index has taken down what the entry is.
         if let Some(message) = Fields::parse(inner.get())?.raw("message").filter(|_| self.body.kind() == Kind::Message)
         {
-            self.body = Body::Message(Message::from_json(&message)?);
+            self.body = Body::Message(Message::from_json(message)?);
         }
         Ok(self)
     }
@@ -279,7 +279,7 @@ impl Body {
         Ok(match kind.as_str() {
             "message" => {
                 let raw = fields.raw("message").ok_or(FieldError::Absent("message"))?;
-                Self::Message(Message::from_json(&raw)?)
+                Self::Message(Message::from_json(raw)?)
             }
             "compaction" => Self::Compaction {
                 summary: fields.optional("summary")?.unwrap_or_default(),
@@ -303,7 +303,7 @@ impl Body {
                 let raw = fields.raw("content").filter(|raw| raw.get() != "null");
                 Self::CustomMessage {
                     custom_type: fields.optional("customType")?.unwrap_or_default(),
-                    content: raw.map_or(Ok(Content::Blocks(Vec::new())), |raw| Content::from_json(&raw))?,
+                    content: raw.map_or(Ok(Content::Blocks(Vec::new())), Content::from_json)?,
                     display: fields.optional("display")?.unwrap_or(false),
                     details: fields.raw("details").map(ToOwned::to_owned),
                 }

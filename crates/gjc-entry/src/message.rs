@@ -370,7 +370,7 @@ impl Content {
 
 fn content(fields: &mut Fields<'_>) -> Result<Content, FieldError> {
     match fields.raw("content") {
-        Some(raw) if raw.get() != "null" => Content::from_json(&raw),
+        Some(raw) if raw.get() != "null" => Content::from_json(raw),
         _ => Ok(Content::Blocks(Vec::new())),
     }
 }

@@ -281,7 +281,7 @@ impl Said {
 fn failure(json: &RawValue) -> Result<(u16, Vec<u8>), String> {
     let mut fields = Fields::parse(json.get()).map_err(|error| error.to_string())?;
     let status = required(&mut fields, "status")?;
-    let body = fields.raw("body").map(|body| match from_raw::<String>(&body) {
+    let body = fields.raw("body").map(|body| match from_raw::<String>(body) {
         Ok(text) => text.into_bytes(),
         Err(_) => body.get().as_bytes().to_vec(),
     });

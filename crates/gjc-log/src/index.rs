@@ -29,9 +29,10 @@ use crate::fs::{Fs, FsFile, Open, Stat};
 use crate::scan::{Scanned, frame};
 use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Node, Ordinal, Skeleton};
 use sha2::{Digest, Sha256};
+use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 /// Files below are scanned in a few milliseconds.
 pub const SMALLEST: u64 = 1 << 20;
@@ -62,7 +63,7 @@ pub fn load<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat) -> Option<
     }
     let index = fs.open(index, Open::Read).ok()?;
     let len = index.stat().ok()?.len;
-    let mut source = Source { file: &index, at: 0, hash: Xxh3::new() };
+    let mut source = Source { file: &index, at: 0, hash: XxHash3_64::new() };
     let head = Head::parse(&source.take(HEAD)?)?;
     let nodes = u64::from(head.nodes) * Node::SIZE as u64;
     if len != HEAD as u64 + nodes + u64::from(head.rest) + 8 || !head.fits(file, stat)? {
@@ -70,7 +71,7 @@ pub fn load<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat) -> Option<
     }
     let nodes = source.nodes(head.nodes, head.covered)?;
     let rest = source.take(head.rest as usize)?;
-    let sum = source.hash.digest();
+    let sum = source.hash.finish();
     if source.take(8)? != sum.to_le_bytes() {
         return None;
     }
@@ -97,7 +98,7 @@ pub fn store<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat, scanned: 
     }
     // A name of its own for each file state: two programs that write at once do not write into each other.
     let mut temporary = index.as_os_str().to_owned();
-    temporary.push(format!(".{:016x}.tmp", xxh3_64(&bytes)));
+    temporary.push(format!(".{:016x}.tmp", XxHash3_64::oneshot(&bytes)));
     let temporary = PathBuf::from(temporary);
     let written = fs.open(&temporary, Open::CreateNew).and_then(|file| match file.append(&bytes)? {
         all if all == bytes.len() => Ok(()),
@@ -239,7 +240,7 @@ fn encode<F: FsFile>(file: &F, stat: &Stat, scanned: &Scanned) -> io::Result<Opt
     head.write(&mut out);
     nodes.iter().for_each(|node| out.extend_from_slice(&node.to_bytes()));
     out.extend_from_slice(&rest);
-    let sum = xxh3_64(&out);
+    let sum = XxHash3_64::oneshot(&out);
     out.extend_from_slice(&sum.to_le_bytes());
     Ok(Some(out))
 }
@@ -255,7 +256,7 @@ fn last_line<F: FsFile>(file: &F, covered: u64) -> io::Result<(u64, u32)> {
 }
 
 fn hash_of<F: FsFile>(file: &F, from: u64, len: u64) -> io::Result<u64> {
-    Ok(xxh3_64(&read(file, from, len)?))
+    Ok(XxHash3_64::oneshot(&read(file, from, len)?))
 }
 
 fn read<F: FsFile>(file: &F, from: u64, len: u64) -> io::Result<Vec<u8>> {
@@ -274,7 +275,7 @@ fn read<F: FsFile>(file: &F, from: u64, len: u64) -> io::Result<Vec<u8>> {
 struct Source<'f, F: FsFile> {
     file: &'f F,
     at: u64,
-    hash: Xxh3,
+    hash: XxHash3_64,
 }
 
 impl<F: FsFile> Source<'_, F> {
@@ -283,7 +284,7 @@ impl<F: FsFile> Source<'_, F> {
             return None;
         }
         self.at += bytes.len() as u64;
-        self.hash.update(bytes);
+        self.hash.write(bytes);
         Some(())
     }
 

@@ -55,7 +55,7 @@ enum Tree {
     /// The end of the active path, with the whole context in it.
     End(Found),
     /// All of it; up to `proved`, an index file said so, and each line that is used has to prove it.
-    Whole { scanned: Scanned, damage: Vec<Damage>, proved: u64 },
+    Whole { scanned: Box<Scanned>, damage: Vec<Damage>, proved: u64 },
 }
 
 /// What a [`Reader::refresh`] found.
@@ -150,7 +150,11 @@ impl<F: Fs> Reader<F> {
     ) -> Result<Loaded<Self>, OpenError> {
         let header = header_of(path, &scanned)?;
         let (damage, tail) = (std::mem::take(&mut scanned.damage), tail_of(scanned.covered, stat.len));
-        let tree = Tree::Whole { scanned, damage: if proved > 0 { damage.clone() } else { Vec::new() }, proved };
+        let tree = Tree::Whole {
+            scanned: Box::new(scanned),
+            damage: if proved > 0 { damage.clone() } else { Vec::new() },
+            proved,
+        };
         let value = Self { file, path: path.into(), header, stat, tree, anew: OnceLock::new() };
         Ok(Loaded { value, damage, tail })
     }
@@ -208,7 +212,7 @@ impl<F: Fs> Reader<F> {
             None => None,
         };
         if let Some(scanned) = fresh {
-            self.tree = Tree::Whole { scanned, damage: Vec::new(), proved: 0 };
+            self.tree = Tree::Whole { scanned: Box::new(scanned), damage: Vec::new(), proved: 0 };
         }
         let Tree::Whole { scanned, .. } = &mut self.tree else { return Err(Gone) };
         if !same(&named) || !same(&ours) || ours.len < scanned.covered {

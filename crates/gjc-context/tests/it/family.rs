@@ -42,8 +42,8 @@ impl File {
                 value["message"]["role"] = json!("custom");
             }
             // The first owns the id. One that says the same is that one; another one has no name.
-            if !named.contains_key(&id) {
-                named.insert(id, (entries.len(), line));
+            if let std::collections::hash_map::Entry::Vacant(e) = named.entry(id) {
+                e.insert((entries.len(), line));
                 entries.push(value);
             }
         }

@@ -177,7 +177,7 @@ fn an_index_that_is_not_whole_is_none() {
 /// With the checksum that its bytes ask for.
 fn sealed(mut index: Vec<u8>) -> Vec<u8> {
     let end = index.len() - 8;
-    let sum = xxhash_rust::xxh3::xxh3_64(&index[..end]);
+    let sum = twox_hash::XxHash3_64::oneshot(&index[..end]);
     index[end..].copy_from_slice(&sum.to_le_bytes());
     index
 }
