@@ -296,11 +296,13 @@ impl Scanned {
             return Repeat::Other;
         }
         let Ok(before) = read_line(file, at) else { return Repeat::Other };
-        if before.trim_ascii() == line {
+        // What stands behind a whole record costs it nothing.
+        let whole = first_value(before.trim_ascii());
+        if before.trim_ascii() == line || whole == Some(line) {
             return Repeat::Same;
         }
         // Written in part first, and whole later.
-        if known || is_json(&before) || !is_json(line) {
+        if known || whole.is_some() || !is_json(line) {
             self.sound.insert(first);
             return Repeat::Other;
         }

@@ -194,7 +194,7 @@ mod tests {
     fn node_versions_compare_as_numbers() {
         assert_eq!(parsed("v20.20.2"), Some((20, 20)));
         assert!(parsed("v18.20.4").unwrap() < NODE_FLOOR);
-        assert!(parsed("v20.6.0").unwrap() >= NODE_FLOOR);
+        assert!(parsed("v22.19.0").unwrap() >= NODE_FLOOR);
         assert_eq!(parsed("노드"), None);
     }
 
