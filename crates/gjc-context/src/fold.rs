@@ -1,6 +1,6 @@
 //! State as a fold over entries.
 
-use gjc_entry::{At, Entry, KindSet, Leaf, NeedsIndex, Scope, Source};
+use gjc_entry::{At, Entry, KindSet, Leaf, NeedsIndex, Scope, Skeleton, Source};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
@@ -70,8 +70,10 @@ impl<T: Fold> Kept<T> {
     fn feed_path(&mut self, source: &dyn Source, leaf: Leaf) -> Result<(), NeedsIndex> {
         let path = source.path(leaf)?.0;
         let grew = self.fed.len() <= path.len() && self.fed.iter().zip(&path).all(|(fed, node)| *fed == node.at);
-        if !grew {
-            self.state = T::default();
+        // A content may have changed where it stands.
+        let generation = source.skeleton().map_or(0, Skeleton::generation);
+        if !grew || self.generation != generation {
+            (self.state, self.generation) = (T::default(), generation);
             self.fed.clear();
         }
         for node in &path[self.fed.len()..] {

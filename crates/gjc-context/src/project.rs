@@ -11,8 +11,9 @@
 //!   model that once made up a name must not be refused for it ever after;
 //! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
+use crate::select::{Selection, selection};
 use crate::view::INTERRUPTED;
-use crate::{ContextMessage, Folds, Msg, Note, Said, Selected, View, select};
+use crate::{ContextMessage, Folds, Msg, Note, Said, Selected, View};
 use gjc_entry::{
     AssistantMessage, At, Block, Content, Fields, Leaf, Message, ModelRef, NeedsIndex, Origin, Source, StopReason,
     ToolResult,
@@ -25,22 +26,10 @@ use std::collections::{HashMap, HashSet};
 /// # Errors
 /// [`NeedsIndex`] when the source cannot find the path without its index.
 pub fn view(source: &dyn Source, leaf: Leaf, _folds: &mut Folds) -> Result<(View, Vec<Note>), NeedsIndex> {
-    let (selected, mut notes) = select(source, leaf)?;
-    let Project { view, notes: more } = project(&selected, lost_root(source, leaf, &selected)?);
+    let Selection { items, mut notes, beginning_lost } = selection(source, leaf)?;
+    let Project { view, notes: more } = project(&items, beginning_lost);
     notes.extend(more);
     Ok((view, notes))
-}
-
-/// Whether the path begins in the middle: its first entry names a parent that is not in the file. A summary that stands for
-/// everything before it makes up for that.
-fn lost_root(source: &dyn Source, leaf: Leaf, selected: &[Selected]) -> Result<bool, NeedsIndex> {
-    if matches!(selected.first(), Some(Selected { message: ContextMessage::CompactionSummary { .. }, .. })) {
-        return Ok(false);
-    }
-    let path = source.context_path(leaf)?;
-    // Where a reset cut the path off nothing is lost: somebody wanted it so.
-    let root = path.nodes.0.first().filter(|_| path.from_root);
-    Ok(root.and_then(|root| source.body(root.at).ok()).is_some_and(|root| root.parent.is_some()))
 }
 
 struct Project {
@@ -48,7 +37,7 @@ struct Project {
     notes: Vec<Note>,
 }
 
-fn project(selected: &[Selected], lost_root: bool) -> Project {
+fn project(selected: &[Selected], beginning_lost: bool) -> Project {
     let mut walk = Walk::default();
     let mut at = 0;
     while let Some(item) = selected.get(at) {
@@ -63,7 +52,7 @@ fn project(selected: &[Selected], lost_root: bool) -> Project {
             _ => walk.other(item),
         }
     }
-    walk.finish(lost_root)
+    walk.finish(beginning_lost)
 }
 
 fn is_assistant(item: &Selected) -> bool {
@@ -187,8 +176,8 @@ impl Walk {
         self.messages.push(Msg { from: Some(item.at), said: Said::User(blocks) });
     }
 
-    fn finish(mut self, lost_root: bool) -> Project {
-        if lost_root || matches!(self.messages.first(), Some(Msg { said: Said::Assistant { .. }, .. })) {
+    fn finish(mut self, beginning_lost: bool) -> Project {
+        if beginning_lost || matches!(self.messages.first(), Some(Msg { said: Said::Assistant { .. }, .. })) {
             let text = "(The earlier part of this conversation is not available.)";
             self.messages.insert(0, Msg { from: None, said: Said::User(vec![Block::text(text, Origin::Host)]) });
         }

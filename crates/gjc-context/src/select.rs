@@ -4,7 +4,10 @@
 use crate::Note;
 use crate::edits::Edits;
 use gjc_entry::fields::JsonObject;
-use gjc_entry::{At, Body, Content, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode, Source, Timestamp};
+use gjc_entry::{
+    At, Body, Content, ContextPath, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode, PathNodes, Source,
+    Timestamp,
+};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -67,10 +70,24 @@ pub enum ContextMessage {
 /// # Errors
 /// [`NeedsIndex`] when the source cannot find the path without its index.
 pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Note>), NeedsIndex> {
+    selection(source, leaf).map(|Selection { items, notes, .. }| (items, notes))
+}
+
+/// The context at a leaf.
+pub(crate) struct Selection {
+    pub(crate) items: Vec<Selected>,
+    pub(crate) notes: Vec<Note>,
+    /// Whether the path begins in the middle, with an entry whose parent is not in the file, and nothing stands for what
+    /// came before: no summary, and no reset that somebody wanted.
+    pub(crate) beginning_lost: bool,
+}
+
+/// As [`select`].
+pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, NeedsIndex> {
     const CONTEXT: KindSet =
         KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::ResetBoundary, Kind::ContextEdit]);
-    let path: Vec<PathNode> = source.context_path(leaf)?.nodes.0;
-    let mut notes = Vec::new();
+    let ContextPath { nodes: PathNodes(path), from_root } = source.context_path(leaf)?;
+    let (mut notes, mut cut) = (Vec::new(), !from_root);
     let mut read = |node: &PathNode| match source.body(node.at) {
         Ok(entry) => Some(entry),
         Err(damage) => {
@@ -96,7 +113,7 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
         selected.push(Selected { at: node.at, id: node.id.clone(), message });
         // An id that is not on the path keeps nothing.
         first = path[..index].iter().position(|node| node.id == *first_kept).unwrap_or(index);
-        compacted = index;
+        (compacted, cut) = (index, true);
         break;
     }
     let summaries = selected.len();
@@ -122,7 +139,7 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
             Body::Unknown { .. } if node.kind == Kind::ResetBoundary => {
                 // One in the kept part cuts that part; the summary behind it is newer and stays.
                 selected.truncate(if index < compacted { summaries } else { 0 });
-                edits = Edits::default();
+                (edits, cut) = (Edits::default(), true);
                 continue;
             }
             _ => continue,
@@ -130,7 +147,9 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
         selected.push(Selected { at: node.at, id: node.id.clone(), message });
     }
     edits.apply(&mut selected);
-    Ok((selected, notes))
+    let root = path.first().filter(|_| !cut).and_then(|root| source.body(root.at).ok());
+    let beginning_lost = root.is_some_and(|root| root.parent.is_some());
+    Ok(Selection { items: selected, notes, beginning_lost })
 }
 
 impl ContextMessage {

@@ -249,29 +249,20 @@ impl Skeleton {
         (ordinal, new.parent.is_some() && found.is_none())
     }
 
-    /// A line that was cut has its place; the whole copy of it that came later gives the content.
-    pub fn mend(&mut self, ordinal: Ordinal, at: At, kind: Kind) {
-        if let Some(node) = self.nodes.get_mut(ordinal.0 as usize) {
-            (node.off, node.len, node.kind) = (at.off, at.len, kind as u8);
-            self.generation += 1;
-        }
-    }
-
-    /// Drops all entries from a place on, so that others can be put before them.
-    pub fn cut(&mut self, len: usize) {
-        if len >= self.nodes.len() {
-            return;
-        }
-        for node in self.nodes.drain(len..).rev() {
-            if node.flags & FOREIGN_ID != 0 {
-                self.foreign.pop();
-            }
-        }
-        self.names = OnceLock::new();
-        let leaf = self.nodes.iter().rposition(|node| !node.is_nameless());
-        self.leaf = leaf.and_then(|last| u32::try_from(last).ok()).map(Ordinal);
-        self.running = self.nodes.last().map(Node::label);
+    /// A line that was cut has its place; the whole copy of it that came later gives the content, and its label, which from
+    /// the place on is the session's too.
+    pub fn mend(&mut self, ordinal: Ordinal, at: At, kind: Kind, label: Option<Label>) {
+        let Some(nodes) = self.nodes.get_mut(ordinal.0 as usize..).filter(|nodes| !nodes.is_empty()) else { return };
+        (nodes[0].off, nodes[0].len, nodes[0].kind) = (at.off, at.len, kind as u8);
         self.generation += 1;
+        let Some(label) = label else { return };
+        for node in nodes {
+            let joined =
+                Label { level: node.label().level.max(label.level), trusted: node.label().trusted && label.trusted };
+            node.label = joined.level as u8 | u8::from(joined.trusted) << 2;
+        }
+        let level = self.label().level.max(label.level);
+        self.running = Some(Label { level, trusted: label.trusted });
     }
 
     /// Changes whenever anything but a new entry at the end has changed: what was folded before has to be folded again.
@@ -558,30 +549,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_was_never_there() {
-        let secret = Label { level: Level::Confidential, trusted: false };
-        let foreign = |text: &str, parent| NewNode { id: EntryId::new(text), ..node(7, parent, None) };
-        let mut tree = Skeleton::default();
-        tree.push(node(1, None, None));
-        tree.push(foreign("하나", Some(1)));
-        tree.push(foreign("둘", Some(1)));
-        tree.push(node(2, Some(1), Some(secret)));
-        let before = tree.generation();
-        tree.cut(4);
-        assert_eq!((tree.len(), tree.generation()), (4, before), "nothing is dropped");
-        tree.cut(2);
-        assert_ne!(tree.generation(), before);
-        assert_eq!((tree.len(), tree.label(), tree.leaf()), (2, Label::PUBLIC_TRUSTED, Some(Ordinal(1))));
-        assert!(!tree.has_short(2) && tree.find(&EntryId::new("둘")).is_none());
-        assert_eq!(tree.push(foreign("셋", Some(1))), Pushed::New(Ordinal(2)));
-        assert_eq!((tree.id(Ordinal(1)), tree.id(Ordinal(2))), (EntryId::new("하나"), EntryId::new("셋")));
-        let generation = tree.generation();
-        tree.replace(Skeleton::default());
-        assert_ne!(tree.generation(), generation);
-        assert!(tree.is_empty());
-    }
-
-    #[test]
     fn the_running_label_never_falls_in_level() {
         let mut tree = Skeleton::default();
         let secret = Label { level: Level::Confidential, trusted: false };
@@ -590,6 +557,21 @@ mod tests {
         assert_eq!(tree.label(), secret);
         tree.push(node(3, None, Some(Label::PUBLIC_TRUSTED)));
         assert_eq!(tree.label(), Label { level: Level::Confidential, trusted: true });
+    }
+
+    #[test]
+    fn a_label_behind_a_cut_is_not_dropped() {
+        let secret = Label { level: Level::Restricted, trusted: false };
+        let mut tree = Skeleton::default();
+        tree.push(node(1, None, None));
+        tree.push(node(2, Some(1), None));
+        tree.push(node(3, Some(2), None));
+        tree.mend(Ordinal(1), At { off: 99, len: 9 }, Kind::Message, Some(secret));
+        let labels: Vec<Label> = tree.iter().map(|(_, node)| node.label()).collect();
+        assert_eq!(labels, [Label::PUBLIC_TRUSTED, secret, secret]);
+        assert_eq!((tree.label(), tree.generation()), (secret, 1));
+        tree.push(node(4, Some(3), None));
+        assert_eq!(tree.label(), secret);
     }
 
     #[test]
@@ -604,24 +586,5 @@ mod tests {
         assert_eq!(tree.path(Leaf::At(Ordinal(2))).0.len(), 3, "it hangs where it says");
         tree.push(node(3, Some(1), None));
         assert_eq!(tree.path(Leaf::Current).0.len(), 2, "its id means the first");
-    }
-
-    #[test]
-    fn what_was_cut_leaves_no_trace() {
-        let secret = Label { level: Level::Confidential, trusted: false };
-        let foreign = |text: &str, parent: u32| NewNode { id: EntryId::new(text), ..node(0, Some(parent), None) };
-        let mut tree = Skeleton::default();
-        tree.push(node(1, None, None));
-        tree.push(foreign("먼저", 1));
-        let generation = tree.generation();
-        tree.push(foreign("나중", 1));
-        tree.push(node(4, Some(1), Some(secret)));
-        tree.cut(2);
-        assert_ne!(tree.generation(), generation);
-        assert_eq!((tree.len(), tree.leaf(), tree.label()), (2, Some(Ordinal(1)), Label::PUBLIC_TRUSTED));
-        assert!(tree.find(&EntryId::new("나중")).is_none() && !tree.has_short(4));
-        assert_eq!(tree.push(foreign("나중", 1)), Pushed::New(Ordinal(2)));
-        assert_eq!(tree.id(Ordinal(2)), EntryId::new("나중"));
-        assert_eq!(tree.find(&EntryId::new("먼저")), Some(Ordinal(1)));
     }
 }

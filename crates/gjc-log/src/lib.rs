@@ -36,7 +36,7 @@ mod writer;
 pub use blobs::BlobStore;
 pub use error::{OpenError, Refused};
 pub use lease::Lock;
-pub use reader::{Change, Gone, Loaded, Reader, Tail};
+pub use reader::{Loaded, Reader, Tail};
 pub use sync::{Health, Lsn, Storage, durable};
 pub use tail::Repaired;
 pub use writer::{Appended, Batch, Durability, LogEnv, Writer};

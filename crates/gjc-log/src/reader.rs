@@ -37,6 +37,9 @@ pub enum Tail {
     },
 }
 
+/// So many entries from the leaf on are proved before a path that an index file gave is told.
+const PROVED: usize = 4096;
+
 /// A snapshot of a session file.
 #[derive(Debug)]
 pub struct Reader<F: Fs> {
@@ -58,23 +61,6 @@ enum Tree {
     Whole { scanned: Box<Scanned>, damage: Vec<Damage>, proved: u64 },
 }
 
-/// What a [`Reader::refresh`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing new.
-    None,
-    /// The file grew.
-    Grew {
-        /// How many entries there are more.
-        entries: usize,
-    },
-}
-
-/// The file is no longer the one that was opened: replaced, cut short, or gone. The snapshot stays as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the session file was replaced, cut short or deleted by another program")]
-pub struct Gone;
-
 impl<F: Fs> Reader<F> {
     /// Opens a file for looking and indexes it in one pass.
     ///
@@ -87,30 +73,15 @@ impl<F: Fs> Reader<F> {
         Self::whole(path, file, stat, scanned, 0)
     }
 
-    /// As [`Reader::open`], with the index file of an earlier look where there is one, which makes it fast and changes no
-    /// answer. After a scan of a large file that nobody is writing one is left for the next look.
+    /// As [`Reader::open`], with the index file that somebody left of exactly this state of the file, which makes it fast and
+    /// changes no answer. After a scan of a large file one is left for the next look.
     ///
     /// # Errors
     /// As [`Reader::open`].
     pub fn open_with(fs: &F, path: &Path, agent_dir: &Path) -> Result<Loaded<Self>, OpenError> {
         let (file, stat) = Self::handle(fs, path)?;
-        let kept = index::path_of(agent_dir, path);
-        if let Some(mut scanned) = index::load(fs, &kept, &file, &stat) {
-            let proved = scanned.covered;
-            scanned.scan(&file, stat.len).map_err(|why| failed(path, why))?;
-            return Self::whole(path, file, stat, scanned, proved);
-        }
-        let mut scanned = Scanned::default();
-        scanned.scan(&file, stat.len).map_err(|why| failed(path, why))?;
-        let alone = || file.try_lock().is_ok_and(|held| held == Held::Ours);
-        if stat.len >= index::SMALLEST && scanned.covered == stat.len && alone() {
-            // Best effort: a folder that cannot be written to costs the next look some milliseconds.
-            let _ = index::store(fs, &kept, &file, &stat, &scanned);
-            // The lock that was tried goes with its handle.
-            let (file, _) = Self::handle(fs, path)?;
-            return Self::whole(path, file, stat, scanned, 0);
-        }
-        Self::whole(path, file, stat, scanned, 0)
+        let (scanned, proved) = scan_with(fs, path, agent_dir, &file, &stat)?;
+        Self::whole(path, file, stat, scanned, proved)
     }
 
     /// Opens a file for its context alone, read from its end: the cost grows with the active path, never with the file.
@@ -128,6 +99,22 @@ impl<F: Fs> Reader<F> {
         let header = found.header.clone();
         let value = Self { file, path: path.into(), header, stat, tree: Tree::End(found), anew: OnceLock::new() };
         Ok(Loaded { value, damage: Vec::new(), tail })
+    }
+
+    /// Comes to know the whole tree after [`Reader::open_end`]; answers its damage, and whether what was shown of the context
+    /// so far holds. An id that a line of the unread part bears as well is the one thing that the end cannot know of.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn complete(&mut self, fs: &F, agent_dir: &Path) -> Result<(Vec<Damage>, bool), OpenError> {
+        let Tree::End(found) = &self.tree else { return Ok((Vec::new(), true)) };
+        let (mut scanned, proved) = scan_with(fs, &self.path, agent_dir, &self.file, &self.stat)?;
+        let holds = found.agrees(&scanned.skeleton);
+        self.header = header_of(&self.path, &scanned)?;
+        let damage = std::mem::take(&mut scanned.damage);
+        let kept = if proved > 0 { damage.clone() } else { Vec::new() };
+        self.tree = Tree::Whole { scanned: Box::new(scanned), damage: kept, proved };
+        Ok((damage, holds))
     }
 
     fn handle(fs: &F, path: &Path) -> Result<(F::File, Stat), OpenError> {
@@ -182,6 +169,10 @@ impl<F: Fs> Reader<F> {
                 let mut scanned = Scanned::default();
                 // What cannot be read is told by whoever reads it next.
                 let _ = scanned.scan(&self.file, self.stat.len);
+                // What was folded from the other one is to be folded again.
+                let mut tree = Skeleton::default();
+                tree.replace(std::mem::take(&mut scanned.skeleton));
+                scanned.skeleton = tree;
                 scanned
             });
         }
@@ -197,36 +188,6 @@ impl<F: Fs> Reader<F> {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
-    }
-
-    /// Takes in what was appended since. The damage in it is added to `damage`.
-    ///
-    /// # Errors
-    /// [`Gone`]; the snapshot stays as it was.
-    pub fn refresh(&mut self, fs: &F, damage: &mut Vec<Damage>) -> Result<Change, Gone> {
-        let (named, ours) = (fs.stat(&self.path).map_err(|_| Gone)?, self.file.stat().map_err(|_| Gone)?);
-        let same = |other: &Stat| (other.dev, other.inode) == (self.stat.dev, self.stat.inode);
-        let fresh = match self.anew.take() {
-            Some(scanned) => Some(scanned),
-            None if matches!(self.tree, Tree::End(_)) => Some(Scanned::default()),
-            None => None,
-        };
-        if let Some(scanned) = fresh {
-            self.tree = Tree::Whole { scanned: Box::new(scanned), damage: Vec::new(), proved: 0 };
-        }
-        let Tree::Whole { scanned, .. } = &mut self.tree else { return Err(Gone) };
-        if !same(&named) || !same(&ours) || ours.len < scanned.covered {
-            return Err(Gone);
-        }
-        let before = scanned.skeleton.len();
-        scanned.scan(&self.file, ours.len).map_err(|_| Gone)?;
-        damage.append(&mut scanned.damage);
-        self.header = scanned.header.clone().unwrap_or_else(|| self.header.clone());
-        self.stat = ours;
-        Ok(match scanned.skeleton.len() - before {
-            0 => Change::None,
-            entries => Change::Grew { entries },
-        })
     }
 
     /// Whether another process has the session open for writing at this moment: then an unfinished end is not damage.
@@ -271,6 +232,28 @@ impl<F: Fs> Reader<F> {
         let nodes = self.skeleton().into_iter().flat_map(Skeleton::iter);
         nodes.filter_map(|(_, node)| look(self, node.at()).err()).collect()
     }
+}
+
+/// The whole tree of a file, from an index file or by a scan, and up to where an index file vouches for it.
+fn scan_with<F: Fs>(
+    fs: &F,
+    path: &Path,
+    agent_dir: &Path,
+    file: &F::File,
+    stat: &Stat,
+) -> Result<(Scanned, u64), OpenError> {
+    let kept = index::path_of(agent_dir, path);
+    if let Some(scanned) = index::load(fs, &kept, file, stat).filter(|kept| kept.covered == stat.len) {
+        let proved = scanned.covered;
+        return Ok((scanned, proved));
+    }
+    let mut scanned = Scanned::default();
+    scanned.scan(file, stat.len).map_err(|why| failed(path, why))?;
+    if scanned.covered == stat.len {
+        // Best effort: a folder that cannot be written to costs the next look some milliseconds.
+        let _ = index::store(fs, &kept, file, stat, &scanned);
+    }
+    Ok((scanned, 0))
 }
 
 fn tail_of(covered: u64, len: u64) -> Tail {
@@ -354,7 +337,11 @@ impl<F: Fs> Source for Reader<F> {
             (None, Tree::End(found)) if leaf == Leaf::Current => {
                 Ok(ContextPath { nodes: found.nodes.clone(), from_root: found.from_root })
             }
-            _ => Ok(ContextPath { nodes: self.path(leaf)?, from_root: true }),
+            _ => {
+                // What is read next anyway is proved first, so that a lie of an index file reaches nobody.
+                self.path(leaf)?.0.iter().rev().take(PROVED).for_each(|node| self.prove(node.at));
+                Ok(ContextPath { nodes: self.path(leaf)?, from_root: true })
+            }
         }
     }
 

@@ -60,13 +60,15 @@ const BUFFER: usize = 256 * 1024;
 /// The longest line that is looked at as a whole. No entry comes near it; what is longer is damage: records at its beginning
 /// are read, and the rest is passed over.
 const LONGEST: usize = 128 << 20;
-/// Within so many bytes of its beginning an entry has named its parent.
-const ENTRY_HEAD: usize = 1024;
-/// How many beginnings of entries are tried in one damaged line.
-const GLUED_TRIES: usize = 64;
-static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\"parentId\":"));
+/// How often a damaged line may be read in search of whole records, and how much of a short one.
+const GLUED_LOOKS: usize = 8;
+const GLUED_LEAST: usize = 1 << 16;
+/// How many beginnings of headers are tried in a damaged first line.
+const HEADER_TRIES: usize = 64;
 static HEADER_START: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(b"{\"type\":\"session\""));
+/// Inside of a text quotes are escaped, so these bytes stand only between two records.
+static NEXT_RECORD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"}{\"type\":\""));
 static RECORD_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"{\"type\":\""));
 
 impl Scanned {
@@ -148,8 +150,12 @@ impl Scanned {
         if header.is_linear() && self.skeleton.is_empty() && frame(line).is_ok_and(|frame| frame.parented) {
             header.version = gjc_entry::header::VERSION;
         }
+        // Records without a parent (changes of entries, entries of version 1) are told apart by where they meet.
+        let joined = header.version != gjc_entry::header::VERSION;
         match frame_in(line, header.is_linear()) {
-            Ok(frame) if !frame.doubtful || is_json(line) => self.record(file, frame, line, off),
+            Ok(frame) if !(frame.doubtful || joined && NEXT_RECORD.find(line).is_some()) || is_json(line) => {
+                self.record(file, frame, line, off);
+            }
             Ok(_) => self.glued(file, line, off, DamageKind::Frame("two records stand on one line".into())),
             Err(kind) => self.glued(file, line, off, kind),
         }
@@ -202,7 +208,7 @@ impl Scanned {
     fn record<F: FsFile>(&mut self, file: &F, frame: Frame, line: &[u8], off: u64) {
         let at = place(off, line.len());
         match frame.kind {
-            Kind::HeaderPatch | Kind::EntryPatch => {
+            kind if is_patch(kind) => {
                 if let Err(kind) = self.patch(frame.kind, line, at) {
                     self.damage.push(Damage { at, kind });
                 }
@@ -226,23 +232,31 @@ impl Scanned {
     }
 
     /// A damaged line may hold whole records, behind a cut one, beside each other, or before a hole: each place where one
-    /// may begin is tried. The tries that fail are bounded, so that no line costs much more than one look.
+    /// may begin is tried. What the tries that fail may read is bounded, so that no line costs much more than some looks.
     fn glued<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64, kind: DamageKind) {
-        let (mut from, mut behind, mut tries) = (0, 0, 0);
+        let linear = self.header.as_ref().is_some_and(Header::is_linear);
+        let (mut from, mut behind) = (0, 0);
+        let mut budget = line.len().saturating_mul(GLUED_LOOKS).saturating_add(GLUED_LEAST);
         while let Some(found) = line.get(from..).and_then(|rest| RECORD_START.find(rest)) {
             let start = from + found;
             from = start + 1;
             let rest = &line[start..];
-            // Blocks inside a record begin alike; an entry names its parent among its first keys.
-            if PARENT_KEY.find(&rest[..rest.len().min(ENTRY_HEAD)]).is_none() {
-                continue;
-            }
-            if tries == GLUED_TRIES {
-                break;
-            }
-            let whole = first_value(rest).and_then(|record| Some((record, frame(record).ok()?)));
-            let Some((record, frame)) = whole.filter(|(_, frame)| frame.parented) else {
-                tries += 1;
+            let record = match value_at_start(rest) {
+                Ok(record) => record,
+                Err(read) => match budget.checked_sub(read) {
+                    Some(left) => {
+                        budget = left;
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            // Blocks inside a record begin alike; an entry has an id and a parent, or at least a type that is one.
+            let is_entry =
+                |frame: &Frame| frame.parented || is_patch(frame.kind) || linear && frame.kind != Kind::Unknown;
+            let Some(frame) = frame_in(record, linear).ok().filter(is_entry) else {
+                let Some(left) = budget.checked_sub(record.len()) else { break };
+                budget = left;
                 continue;
             };
             // Where another record ends, this one stands on its line; else bytes of a cut one stand between.
@@ -272,7 +286,7 @@ impl Scanned {
             Pushed::Repeated(first) => match self.repeated(file, first, line) {
                 Repeat::Same => return,
                 Repeat::Whole => {
-                    self.skeleton.mend(first, at, kind);
+                    self.skeleton.mend(first, at, kind, label);
                     return;
                 }
                 Repeat::Other => {
@@ -287,12 +301,13 @@ impl Scanned {
         }
     }
 
-    /// What a line is to the entry whose id it bears. Reads no more than it is long, but for the first time.
+    /// What a line is to the entry whose id it bears. Reads no more than it is long, but once for each id.
     fn repeated<F: FsFile>(&mut self, file: &F, first: Ordinal, line: &[u8]) -> Repeat {
         let line = line.trim_ascii();
         let Some(at) = self.skeleton.node(first).map(gjc_entry::Node::at) else { return Repeat::Other };
-        let known = self.sound.contains(&first);
-        if known && at.len as usize != line.len() {
+        let same_length = at.len as usize == line.len();
+        let sound = self.sound.contains(&first);
+        if !same_length && (sound || !is_json(line)) {
             return Repeat::Other;
         }
         let Ok(before) = read_line(file, at) else { return Repeat::Other };
@@ -301,11 +316,13 @@ impl Scanned {
         if before.trim_ascii() == line || whole == Some(line) {
             return Repeat::Same;
         }
-        // Written in part first, and whole later.
-        if known || whole.is_some() || !is_json(line) {
+        if whole.is_some() {
             self.sound.insert(first);
+        }
+        if whole.is_some() || !is_json(line) {
             return Repeat::Other;
         }
+        // Written in part first, and whole later.
         self.damage.push(Damage { at, kind: DamageKind::Body("it was written again, whole, later".into()) });
         Repeat::Whole
     }
@@ -339,7 +356,7 @@ pub(crate) fn read_line<F: FsFile>(file: &F, at: At) -> io::Result<Vec<u8>> {
 
 /// The header somewhere in a damaged line, and where it begins and ends.
 fn header_in(line: &[u8]) -> Option<(Header, usize, usize)> {
-    HEADER_START.find_iter(line).take(GLUED_TRIES).find_map(|start| {
+    HEADER_START.find_iter(line).take(HEADER_TRIES).find_map(|start| {
         let value = first_value(&line[start..])?;
         let header = Header::parse(std::str::from_utf8(value).ok()?).ok()?;
         Some((header, start, start + value.len()))
@@ -348,9 +365,22 @@ fn header_in(line: &[u8]) -> Option<(Header, usize, usize)> {
 
 /// The JSON value that bytes begin with, whatever follows it.
 pub(crate) fn first_value(bytes: &[u8]) -> Option<&[u8]> {
+    value_at_start(bytes).ok()
+}
+
+/// As [`first_value`]; or how many bytes had to be read to know that there is none.
+fn value_at_start(bytes: &[u8]) -> Result<&[u8], usize> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
-    values.next()?.ok()?;
-    bytes.get(..values.byte_offset())
+    match values.next() {
+        Some(Ok(_)) => bytes.get(..values.byte_offset()).ok_or(bytes.len()),
+        // Without line feeds in it, a line's column is a count of bytes.
+        Some(Err(error)) => Err(error.column().clamp(1, bytes.len())),
+        None => Err(bytes.len()),
+    }
+}
+
+fn is_patch(kind: Kind) -> bool {
+    matches!(kind, Kind::HeaderPatch | Kind::EntryPatch)
 }
 
 /// Where the next line begins; `None` when the line has no end yet.
@@ -435,7 +465,7 @@ pub(crate) fn general(line: &[u8], sifted: Sifted, linear: bool) -> Result<Frame
     let id = match id {
         Some(id) => id,
         // They change entries and are none.
-        None if linear || matches!(kind, Kind::HeaderPatch | Kind::EntryPatch) => EntryId::Other("".into()),
+        None if linear || is_patch(kind) => EntryId::Other("".into()),
         None => return Err(wrong("it has no id")),
     };
     Ok(Frame {
