@@ -200,6 +200,40 @@ impl Entry {
         Ok(entry)
     }
 
+    /// A line of an older file as version 3 has it, under this id and parent (and, for a compaction, with this first entry
+    /// kept): everything else stays as it was written.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn respelled(
+        line: &str,
+        id: &EntryId,
+        parent: Option<&EntryId>,
+        first_kept: Option<&EntryId>,
+    ) -> Result<Vec<u8>, FieldError> {
+        let mut fields = Fields::parse(line)?;
+        let kind: String = fields.required("type")?;
+        let _ = (fields.raw("id"), fields.raw("parentId"), fields.raw("firstKeptEntryIndex"));
+        let kept = first_kept.map(|kept| (fields.raw("firstKeptEntryId"), kept));
+        let message = fields.peek("message").map(|raw| raw.get());
+        let hook = message
+            .and_then(|json| Fields::parse(json).ok())
+            .filter(|message| message.peek("role").is_some_and(|role| role.get() == "\"hookMessage\""));
+        let mut out = Vec::with_capacity(line.len() + 64);
+        let mut object = JsonObject::begin(&mut out);
+        object.field("type", &kind).field("id", id).field("parentId", &parent);
+        if let Some(mut hook) = hook {
+            let _ = (fields.raw("message"), hook.raw("role"));
+            object.with("message", |out| JsonObject::begin(out).field("role", "custom").rest(&hook.rest()).end());
+        }
+        if let Some((_, kept)) = kept {
+            object.field("firstKeptEntryId", kept);
+        }
+        object.rest(&fields.rest()).end();
+        out.push(b'\n');
+        Ok(out)
+    }
+
     /// As version 3 says what an older one says: the role `hookMessage` became `custom`.
     #[must_use]
     pub fn migrated(mut self) -> Self {
@@ -236,7 +270,12 @@ impl Entry {
     fn take(id: EntryId, parent: Option<EntryId>, mut fields: Fields<'_>) -> Result<Self, FieldError> {
         let kind: String = fields.required("type")?;
         let label = fields.raw("gjcLabel").map(|raw| Label::from_json(raw.get()));
-        let at = fields.optional::<String>("timestamp")?.and_then(|text| text.parse().ok()).unwrap_or_default();
+        // A time in another form counts, and stays as it was written.
+        let text = fields.peek("timestamp").and_then(|raw| crate::fields::from_raw::<String>(raw).ok());
+        let at = text.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default();
+        if text.as_deref().and_then(Timestamp::written).is_some() {
+            let _ = fields.raw("timestamp");
+        }
         let body = Body::take(kind, &mut fields)?;
         Ok(Self { id, parent, at, label, body, extra: fields.rest() })
     }
@@ -261,7 +300,7 @@ impl Entry {
 
     /// Writes the line with its line feed. `label` is written when there is one.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let mut line = JsonObject::begin(out);
+        let mut line = JsonObject::beside(out, &self.extra);
         line.field("type", self.body.type_word()).field("id", &self.id).field("parentId", &self.parent);
         if let Some(label) = self.label {
             // Right after `parentId`, so that a scan finds it without reading on.
@@ -274,6 +313,13 @@ impl Entry {
     }
 }
 
+/// A count of tokens; one that is no whole number stays as it was written.
+fn tokens_before(fields: &mut Fields<'_>) -> u64 {
+    let whole = fields.lenient::<u64>("tokensBefore");
+    let about = || fields.peek("tokensBefore").and_then(|raw| raw.get().parse::<f64>().ok());
+    whole.unwrap_or_else(|| about().map_or(0, |tokens| tokens.max(0.0) as u64))
+}
+
 impl Body {
     fn take(kind: String, fields: &mut Fields<'_>) -> Result<Self, FieldError> {
         Ok(match kind.as_str() {
@@ -284,7 +330,7 @@ impl Body {
             "compaction" => Self::Compaction {
                 summary: fields.optional("summary")?.unwrap_or_default(),
                 first_kept: fields.optional("firstKeptEntryId")?.unwrap_or(EntryId::Other("".into())),
-                tokens_before: fields.optional::<f64>("tokensBefore")?.map_or(0, |tokens| tokens.max(0.0) as u64),
+                tokens_before: tokens_before(fields),
             },
             "branch_summary" => Self::BranchSummary {
                 from: fields.optional("fromId")?.unwrap_or_default(),
@@ -304,7 +350,7 @@ impl Body {
                 Self::CustomMessage {
                     custom_type: fields.optional("customType")?.unwrap_or_default(),
                     content: raw.map_or(Ok(Content::Blocks(Vec::new())), Content::from_json)?,
-                    display: fields.optional("display")?.unwrap_or(false),
+                    display: fields.lenient("display").unwrap_or(false),
                     details: fields.raw("details").map(ToOwned::to_owned),
                 }
             }
@@ -387,6 +433,37 @@ mod tests {
         assert_eq!((entry.id, entry.parent), (EntryId::Short(9), Some(EntryId::Short(8))));
         assert!(matches!(entry.body, Body::Compaction { first_kept: EntryId::Short(2), .. }));
         assert!(Entry::parse_linear(r#"{"type":"x"}"#, Ordinal(0)).unwrap().parent.is_none());
+    }
+
+    #[test]
+    fn a_respelled_line_keeps_every_byte_that_it_can() {
+        let line = r#"{"type":"message","timestamp":"2026-06-05T07:18:54Z","message":{"role":"hookMessage","usage":{"x": 1.50}},"z":{"b": [1 , 2]}}"#;
+        let new = Entry::respelled(line, &EntryId::Short(2), Some(&EntryId::Short(1)), None).unwrap();
+        assert_eq!(
+            String::from_utf8(new).unwrap(),
+            "{\"type\":\"message\",\"id\":\"00000002\",\"parentId\":\"00000001\",\"message\":{\"role\":\"custom\",\"usage\":{\"x\": 1.50}},\"timestamp\":\"2026-06-05T07:18:54Z\",\"z\":{\"b\": [1 , 2]}}\n"
+        );
+        let line = r#"{"type":"compaction","summary":"s","firstKeptEntryIndex":3,"tokensBefore":7.5}"#;
+        let new = Entry::respelled(line, &EntryId::Short(9), None, Some(&EntryId::Short(2))).unwrap();
+        assert_eq!(
+            String::from_utf8(new).unwrap(),
+            "{\"type\":\"compaction\",\"id\":\"00000009\",\"parentId\":null,\"firstKeptEntryId\":\"00000002\",\"summary\":\"s\",\"tokensBefore\":7.5}\n"
+        );
+    }
+
+    #[test]
+    fn what_is_not_content_costs_no_content() {
+        let line = r#"{"type":"message","id":"a","parentId":null,"timestamp":7,"message":{"role":"assistant","content":[{"type":"text","text":"답"}],"model":3,"usage":{"input":-3,"output":12.5,"reasoningTokens":4,"cost":{"total":null}},"stopReason":"stop","timestamp":"x"}}"#;
+        let entry = Entry::parse(line).unwrap();
+        let Body::Message(Message::Assistant(said)) = &entry.body else { panic!() };
+        assert_eq!((said.text().as_str(), said.usage.input, said.usage.output), ("답", 0, 12));
+        let mut out = Vec::new();
+        entry.write(&mut out);
+        let (before, after): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(line).unwrap(), serde_json::from_slice(&out).unwrap());
+        for path in ["/timestamp", "/message/usage", "/message/model", "/message/timestamp"] {
+            assert_eq!(before.pointer(path), after.pointer(path), "{path}");
+        }
     }
 
     #[test]

@@ -72,6 +72,14 @@ impl<'a> Fields<'a> {
         from_raw(raw).map(Some).map_err(|why| FieldError::Wrong { name, why })
     }
 
+    /// Takes an optional field, if it can be read. One of another type stays where it is: it is no reason to lose the rest, and
+    /// goes on as it was written.
+    pub fn lenient<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
+        let value = from_raw(self.peek(name)?).ok()?;
+        let _ = self.raw(name);
+        value
+    }
+
     /// Takes a field that must be there.
     ///
     /// # Errors
@@ -269,17 +277,31 @@ impl<'a> Deserialize<'a> for Fields<'a> {
 pub struct JsonObject<'a> {
     out: &'a mut Vec<u8>,
     first: bool,
+    /// Fields that are written as they came, and by nobody else.
+    kept: &'a [(Box<str>, Box<RawValue>)],
 }
 
 impl<'a> JsonObject<'a> {
     /// Opens an object at the end of `out`.
     pub fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
-        Self { out, first: true }
+        Self { out, first: true, kept: &[] }
+    }
+
+    /// Opens an object whose unknown fields are these: a known one among them could not be read, and stays as it came.
+    pub fn beside(out: &'a mut Vec<u8>, kept: &'a RawFields) -> Self {
+        Self { kept, ..Self::begin(out) }
+    }
+
+    fn keeps(&self, name: &str) -> bool {
+        self.kept.iter().any(|(kept, _)| **kept == *name)
     }
 
     /// A field of any type whose serialisation cannot fail (strings, numbers, plain structures).
     pub fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
+        if self.keeps(name) {
+            return self;
+        }
         self.key(name);
         // Writing to memory cannot fail, and no value of ours refuses to serialise; `null` keeps the line well formed.
         if serde_json::to_writer(&mut *self.out, value).is_err() {
@@ -298,6 +320,9 @@ impl<'a> JsonObject<'a> {
 
     /// A field whose value is written by `write`.
     pub fn with(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        if self.keeps(name) {
+            return self;
+        }
         self.key(name);
         write(self.out);
         self

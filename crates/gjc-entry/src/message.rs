@@ -253,6 +253,51 @@ pub struct Cost {
     pub total: f64,
 }
 
+impl Usage {
+    /// Reads what any program wrote: a number that is none counts as nothing.
+    #[must_use]
+    pub fn read(raw: &RawValue) -> Self {
+        let mut usage = Fields::parse(raw.get()).unwrap_or_default();
+        let mut cost = usage.raw("cost").and_then(|raw| Fields::parse(raw.get()).ok()).unwrap_or_default();
+        let mut tokens = |name| match usage.raw(name).map(RawValue::get).map(|text| (text.parse(), text.parse::<f64>()))
+        {
+            Some((Ok(whole), _)) => whole,
+            Some((_, Ok(number))) => number.max(0.0) as u64,
+            _ => 0,
+        };
+        let mut dollars = |name| cost.lenient::<f64>(name).unwrap_or(0.0);
+        Self {
+            input: tokens("input"),
+            output: tokens("output"),
+            cache_read: tokens("cacheRead"),
+            cache_write: tokens("cacheWrite"),
+            total_tokens: tokens("totalTokens"),
+            cost: Cost {
+                input: dollars("input"),
+                output: dollars("output"),
+                cache_read: dollars("cacheRead"),
+                cache_write: dollars("cacheWrite"),
+                total: dollars("total"),
+            },
+        }
+    }
+
+    /// Whether writing it gives what was read: otherwise there is more in it than is known here.
+    pub(crate) fn is_all_of(&self, raw: &RawValue) -> bool {
+        serde_json::to_string(self).is_ok_and(|written| written == raw.get())
+    }
+}
+
+/// Takes the usage; one with more in it stays, as it was written.
+fn usage(fields: &mut Fields<'_>) -> Usage {
+    let Some(raw) = fields.peek("usage") else { return Usage::default() };
+    let usage = Usage::read(raw);
+    if raw.get() == "null" || usage.is_all_of(raw) {
+        let _ = fields.raw("usage");
+    }
+    usage
+}
+
 impl Message {
     /// Reads a message.
     ///
@@ -264,7 +309,7 @@ impl Message {
         Ok(match role.as_str() {
             "user" => Self::User(UserMessage {
                 content: content(&mut fields)?,
-                at: fields.optional("timestamp")?.unwrap_or(0),
+                at: fields.lenient("timestamp").unwrap_or(0),
                 extra: fields.rest(),
             }),
             "assistant" => Self::Assistant(AssistantMessage {
@@ -272,23 +317,23 @@ impl Message {
                     Content::Blocks(blocks) => blocks,
                     Content::Text(text) => vec![Block::Text { text, origin: None, extra: Vec::new() }],
                 },
-                api: fields.optional("api")?.unwrap_or_default(),
-                provider: fields.optional("provider")?.unwrap_or_default(),
-                model: fields.optional("model")?.unwrap_or_default(),
-                response_id: fields.optional("responseId")?,
-                usage: fields.optional("usage")?.unwrap_or_default(),
-                stop: fields.optional("stopReason")?.unwrap_or(StopReason::Stop),
-                error: fields.optional("errorMessage")?,
-                at: fields.optional("timestamp")?.unwrap_or(0),
+                api: fields.lenient("api").unwrap_or_default(),
+                provider: fields.lenient("provider").unwrap_or_default(),
+                model: fields.lenient("model").unwrap_or_default(),
+                response_id: fields.lenient("responseId"),
+                usage: usage(&mut fields),
+                stop: fields.lenient("stopReason").unwrap_or(StopReason::Stop),
+                error: fields.lenient("errorMessage"),
+                at: fields.lenient("timestamp").unwrap_or(0),
                 extra: fields.rest(),
             }),
             "toolResult" => Self::ToolResult(ToolResult {
                 call_id: fields.required("toolCallId")?,
-                tool: fields.optional("toolName")?.unwrap_or_default(),
+                tool: fields.lenient("toolName").unwrap_or_default(),
                 content: content(&mut fields)?,
                 details: fields.raw("details").map(ToOwned::to_owned),
-                is_error: fields.optional("isError")?.unwrap_or(false),
-                at: fields.optional("timestamp")?.unwrap_or(0),
+                is_error: fields.lenient("isError").unwrap_or(false),
+                at: fields.lenient("timestamp").unwrap_or(0),
                 extra: fields.rest(),
             }),
             _ => Self::Other { role: role.into(), raw: json.to_owned() },
@@ -298,13 +343,13 @@ impl Message {
     /// Writes it.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::User(user) => JsonObject::begin(out)
+            Self::User(user) => JsonObject::beside(out, &user.extra)
                 .field("role", "user")
                 .with("content", |out| user.content.write(out))
                 .rest(&user.extra)
                 .field("timestamp", &user.at)
                 .end(),
-            Self::Assistant(said) => JsonObject::begin(out)
+            Self::Assistant(said) => JsonObject::beside(out, &said.extra)
                 .field("role", "assistant")
                 .with("content", |out| write_blocks(&said.content, out))
                 .field("api", &said.api)
@@ -317,7 +362,7 @@ impl Message {
                 .rest(&said.extra)
                 .field("timestamp", &said.at)
                 .end(),
-            Self::ToolResult(result) => JsonObject::begin(out)
+            Self::ToolResult(result) => JsonObject::beside(out, &result.extra)
                 .field("role", "toolResult")
                 .field("toolCallId", &result.call_id)
                 .field("toolName", &result.tool)

@@ -7,7 +7,10 @@
 
 use crate::fields::RawFields;
 use crate::message::ImageData;
-use crate::{AssistantMessage, Block, Body, Content, Entry, Label, Message, StopReason, ToolResult, UserMessage};
+use crate::{
+    AssistantMessage, Block, Body, Content, Entry, Label, Message, StopReason, Timestamp, ToolResult, Usage,
+    UserMessage,
+};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -58,7 +61,11 @@ from_map!(Line, "an entry", |map| {
             // A root has none.
             "parentId" if parent.is_none() => parent = Some(map.next_value()?),
             "gjcLabel" if label.is_none() => label = Some(Label::from_json(map.next_value::<&RawValue>()?.get())),
-            "timestamp" if at.is_none() => at = Some(map.next_value::<Text<'a>>()?.0.parse().unwrap_or_default()),
+            "timestamp" if at.is_none() => {
+                let text = map.next_value::<Text<'a>>()?.0;
+                let read = Timestamp::written(&text).ok_or_else(|| Error::custom("another form of time"))?;
+                at = Some(read);
+            }
             "message" => given(&mut map, &mut message)?,
             // What it would mean here is for the general way to say.
             "type" | "parentId" | "gjcLabel" | "timestamp" | "customType" => return Err(Error::custom("twice")),
@@ -103,11 +110,18 @@ fn assistant<'a, M: MapAccess<'a>>(mut map: M) -> Result<Said, M::Error> {
             "provider" => given(&mut map, &mut provider)?,
             "model" => given(&mut map, &mut model)?,
             "responseId" => given(&mut map, &mut response_id)?,
-            "usage" => given(&mut map, &mut usage)?,
+            "usage" if usage.is_none() => {
+                let raw = map.next_value::<&RawValue>()?;
+                let read = Usage::read(raw);
+                if !read.is_all_of(raw) {
+                    extra.push((name.into(), raw.to_owned()));
+                }
+                usage = Some(read);
+            }
             "stopReason" => given(&mut map, &mut stop)?,
             "errorMessage" => given(&mut map, &mut error)?,
             "timestamp" => given(&mut map, &mut at)?,
-            "role" => return Err(Error::custom("twice")),
+            "role" | "usage" => return Err(Error::custom("twice")),
             _ => keep(&mut map, name, &mut extra)?,
         }
     }
@@ -300,7 +314,7 @@ mod tests {
             check(&line(message), true);
         }
         check(
-            r#"{"type":"message","id":"세션","parentId":"p","gjcLabel":{"l":"INTERNAL","t":false},"timestamp":"?","z":1,"message":{"role":"user","content":"x"},"a":"\ud800"}"#,
+            r#"{"type":"message","id":"세션","parentId":"p","gjcLabel":{"l":"INTERNAL","t":false},"z":1,"message":{"role":"user","content":"x"},"a":"\ud800"}"#,
             true,
         );
     }
@@ -309,7 +323,10 @@ mod tests {
     fn what_is_unusual_is_left_to_the_general_way() {
         for line in [
             r#"{"id":"a","type":"message","message":{"role":"user","content":"x"}}"#,
+            r#"{"type":"message","id":"a","timestamp":"?","message":{"role":"user","content":"x"}}"#,
             r#"{"type":"custom","id":"a","customType":"x"}"#,
+            r#"{"type":"message","id":"a","timestamp":"2026-06-05T07:18:54Z","message":{"role":"user","content":"x"}}"#,
+            r#"{"type":"message","id":"a","timestamp":7,"message":{"role":"user","content":"x","timestamp":"y"}}"#,
             r#"{"type":"message","id":"a","id":"b","message":{"role":"user","content":"x"}}"#,
             r#"{"type":"message","id":"a","message":{"role":"user","content":"x","role":"user"}}"#,
             r#"{"type":"message","id":"a","message":{"content":"x","role":"user"}}"#,

@@ -20,6 +20,14 @@ impl Timestamp {
         Self(millis.clamp(low, high))
     }
 
+    /// From the form in which session files have it; `None` for every other, which writing would change.
+    #[must_use]
+    pub fn written(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let form = bytes.len() == 24 && bytes[10] == b'T' && bytes[19] == b'.' && bytes[23] == b'Z';
+        text.parse().ok().filter(|_| form)
+    }
+
     /// Milliseconds since the epoch.
     #[must_use]
     pub const fn as_millis(self) -> i64 {

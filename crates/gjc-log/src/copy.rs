@@ -4,35 +4,61 @@
 use crate::fs::Fs;
 use crate::reader::Reader;
 use crate::writer::{LogEnv, Writer};
-use gjc_entry::{Damage, EntryId, Header, Ordinal, Source};
+use gjc_entry::{Body, Damage, DamageKind, Entry, EntryId, Header, Ordinal, Skeleton, Source};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 impl<F: Fs> Writer<F> {
-    /// A new session whose first entries are those of `source`, with their ids, times and labels. As with any new session,
-    /// nothing is on disk until its first new answer.
+    /// A new session whose first entries are those of `source`: their lines, byte for byte but for id and parent. As with any
+    /// new session, nothing is on disk until its first new answer.
     ///
-    /// An entry that cannot be read stays behind, and is told; what follows it hangs on what precedes it. One whose id
-    /// belonged to another gets an id of its own.
+    /// An entry that cannot be read stays behind, and is told; what follows it hangs on what precedes it, and a compaction
+    /// that kept it keeps the next one. One whose id belonged to another gets an id of its own.
     pub fn copy(env: LogEnv<F>, source: &Reader<F>, path: PathBuf, header: Header) -> (Self, Vec<Damage>) {
         let mut writer = Self::create(env, path, header);
+        let nodes: Vec<_> = source.skeleton().into_iter().flat_map(Skeleton::iter).collect();
+        let read: Vec<_> = nodes.iter().map(|(_, node)| source.body(node.at())).collect();
         let mut left = Vec::new();
         // Where what hangs on an entry goes.
         let mut now: HashMap<Ordinal, Option<EntryId>> = HashMap::new();
-        for (ordinal, node) in source.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter) {
+        for ((ordinal, node), entry) in nodes.iter().zip(&read) {
             let parent = node.parent().and_then(|parent| now.get(&parent).cloned().flatten());
-            match source.body(node.at()) {
-                Ok(entry) => {
-                    let mut entry = (*entry).clone();
-                    entry.parent = parent;
-                    now.insert(ordinal, Some(writer.take_over(entry, node.is_nameless())));
-                }
+            let entry = match entry {
+                Ok(entry) => entry,
                 Err(damage) => {
-                    left.push(damage);
-                    now.insert(ordinal, parent);
+                    left.push(damage.clone());
+                    now.insert(*ordinal, parent);
+                    continue;
                 }
+            };
+            let id = if node.is_nameless() { writer.new_id() } else { entry.id.clone() };
+            let first_kept = match &entry.body {
+                Body::Compaction { first_kept, .. } => Some(next_kept(source, &nodes, &read, first_kept)),
+                _ => None,
+            };
+            let line = source
+                .line(node.at())
+                .and_then(|line| Entry::respelled(&line, &id, parent.as_ref(), first_kept.as_ref()).ok());
+            match line {
+                Some(line) => writer.take_over(&line, entry.at),
+                None => left.push(Damage { at: node.at(), kind: DamageKind::Io("it cannot be copied".into()) }),
             }
+            now.insert(*ordinal, Some(id));
         }
         (writer, left)
     }
+}
+
+/// The first entry from this one on that goes along.
+fn next_kept<F: Fs, T>(
+    source: &Reader<F>,
+    nodes: &[(Ordinal, &gjc_entry::Node)],
+    read: &[Result<T, Damage>],
+    first: &EntryId,
+) -> EntryId {
+    let place = source.skeleton().and_then(|tree| tree.find(first));
+    let from = place.and_then(|place| nodes.iter().position(|(ordinal, _)| *ordinal == place));
+    let next = from.and_then(|from| (from..nodes.len()).find(|index| read[*index].is_ok()));
+    let id = next.and_then(|next| Some(source.skeleton()?.id(nodes[next].0)));
+    id.unwrap_or_else(|| first.clone())
 }

@@ -146,6 +146,12 @@ impl<F: Fs> Reader<F> {
         Ok(Loaded { value, damage, tail })
     }
 
+    /// The text of a line, without what stands behind its record.
+    pub(crate) fn line(&self, at: At) -> Option<String> {
+        let line = String::from_utf8(read_line(&self.file, at).ok()?).ok()?;
+        Some(first_of(line.trim()).to_owned())
+    }
+
     fn scanned(&self) -> Option<&Scanned> {
         self.anew.get().or(match &self.tree {
             Tree::Whole { scanned, .. } => Some(scanned),

@@ -8,7 +8,7 @@ use crate::fs::{Fs, FsFile, Stat, make_dirs};
 use crate::index;
 use crate::lease::{Lease, Lock};
 use crate::reader::{parse_body, read_entry};
-use crate::scan::Scanned;
+use crate::scan::{Frame, Scanned, frame};
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_all;
 use gjc_entry::tree::NewNode;
@@ -281,20 +281,20 @@ impl<F: Fs> Writer<F> {
         self.longest = bytes;
     }
 
-    /// Takes in an entry of another session as it is; `renamed` gives it a new id.
-    pub(crate) fn take_over(&mut self, mut entry: Entry, renamed: bool) -> EntryId {
-        if renamed {
-            let skeleton = &self.skeleton;
-            entry.id = EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)));
-        }
-        let (start, off) = (self.unwritten.len(), self.end());
-        entry.write(&mut self.unwritten);
-        let len = u32::try_from(self.unwritten.len() - start - 1).unwrap_or(u32::MAX);
-        let (id, at) = (entry.id.clone(), At { off, len });
-        self.last = self.last.max(entry.at);
-        let (kind, parent, label) = (entry.body.kind(), entry.parent.clone(), entry.label);
-        self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
-        id
+    pub(crate) fn new_id(&self) -> EntryId {
+        let skeleton = &self.skeleton;
+        EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)))
+    }
+
+    /// Takes in a line of another session (with its line feed) as it is.
+    pub(crate) fn take_over(&mut self, line: &[u8], time: Timestamp) {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let Ok(Frame { kind, id, parent, label, .. }) = frame(text) else { return };
+        let at = At { off: self.end(), len: u32::try_from(text.len()).unwrap_or(u32::MAX) };
+        self.unwritten.extend_from_slice(text);
+        self.unwritten.push(b'\n');
+        self.last = self.last.max(time);
+        self.skeleton.push(NewNode { at, kind, id, parent, label });
     }
 
     /// Takes bytes into the blob store; they are written before the lines that name them.

@@ -182,6 +182,7 @@ fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<Strin
     let mut header = Header::new(id, at, old.cwd.clone());
     header.parent = Some(old.id.to_string());
     header.title.clone_from(&old.title);
+    header.extra.clone_from(&old.extra);
     let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
     let (writer, left) = Writer::copy(log_env(env, Some(env.dirs.blobs())), &loaded.value, file.clone(), header);
     let mut notices = vec![format!(

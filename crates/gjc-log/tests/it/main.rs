@@ -19,6 +19,7 @@ macro_rules! both {
 }
 
 mod backwards;
+mod copies;
 mod fixtures;
 mod foreign;
 mod frames;
