@@ -135,11 +135,11 @@ impl Scanned {
     }
 
     fn line<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64) {
-        let number = self.lines;
-        self.lines = self.lines.saturating_add(1);
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
+        let number = self.lines;
+        self.lines = self.lines.saturating_add(1);
         let Some(header) = &mut self.header else {
             if number < 2 {
                 self.header_line(file, line, number, off);
@@ -201,7 +201,7 @@ impl Scanned {
 
     fn refuse_header(&mut self, why: String, line: &[u8], off: u64) {
         self.damage.push(Damage { at: place(off, line.len()), kind: DamageKind::Frame(why.clone()) });
-        self.no_header = Some(why);
+        self.no_header.get_or_insert(why);
     }
 
     /// A sound line: an entry, or a change of one.
@@ -473,20 +473,25 @@ pub(crate) fn general(line: &[u8], sifted: Sifted, linear: bool) -> Result<Frame
         id,
         parented: parent.is_some(),
         parent: parent.flatten(),
-        label: label.or_else(|| if sifted.label { late_label(line) } else { None }),
+        label: match sifted.labels {
+            0 => None,
+            1 if label.is_some() => label,
+            _ => label_anywhere(line),
+        },
         doubtful: sifted.parents > 1,
     })
 }
 
-/// The label of a line whose keys another program has put into another order. No label is dropped on the way.
-fn late_label(line: &[u8]) -> Option<Label> {
-    let mut keys = Keys { bytes: line, at: 1 };
+/// The label of a line whose keys another program has put into another order. No label is dropped on the way: of two nobody
+/// knows which one is meant.
+fn label_anywhere(line: &[u8]) -> Option<Label> {
+    let (mut keys, mut found) = (Keys { bytes: line, at: 1 }, None);
     while let Ok(Some((key, value))) = keys.next() {
         if key == b"\"gjcLabel\"" {
-            return Some(label_of(value));
+            found = Some(if found.is_some() { Label::CORRUPT } else { label_of(value) });
         }
     }
-    None
+    found
 }
 
 fn label_of(value: &[u8]) -> Label {

@@ -15,8 +15,8 @@ pub(crate) struct Sifted {
     pub(crate) utf8: bool,
     /// How often `"parentId":` stands in it, 2 for more. Quotes inside of strings are escaped, so what is counted are keys.
     pub(crate) parents: u8,
-    /// Whether `"gjcLabel"` stands in it.
-    pub(crate) label: bool,
+    /// How often `"gjcLabel"` stands in it, 2 for more.
+    pub(crate) labels: u8,
 }
 
 const PARENT: &[u8] = b"\"parentId\":";
@@ -40,7 +40,7 @@ fn plain_sift(line: &[u8]) -> Sifted {
         nul: memchr::memchr(0, line).is_some(),
         utf8: simdutf8::basic::from_utf8(line).is_ok(),
         parents: PARENT_KEY.find_iter(line).take(2).fold(0, |count, _| count + 1),
-        label: LABEL_KEY.find(line).is_some(),
+        labels: LABEL_KEY.find_iter(line).take(2).fold(0, |count, _| count + 1),
     }
 }
 
@@ -176,7 +176,7 @@ mod avx2 {
                     self.sifted.parents = (self.sifted.parents + 1).min(2);
                 }
                 if here >= 2 && self.line[here - 2..].starts_with(LABEL) {
-                    self.sifted.label = true;
+                    self.sifted.labels = (self.sifted.labels + 1).min(2);
                 }
             }
             self.sifted.utf8
@@ -363,7 +363,7 @@ mod tests {
             line.extend_from_slice(PARENT);
             line.extend_from_slice(LABEL);
             line.extend_from_slice("한".as_bytes());
-            assert_eq!(sift(&line), Sifted { nul: false, utf8: true, parents: 1, label: true }, "{before}");
+            assert_eq!(sift(&line), Sifted { nul: false, utf8: true, parents: 1, labels: 1 }, "{before}");
             line.pop();
             assert!(!sift(&line).utf8, "{before}");
             line.pop();

@@ -21,9 +21,10 @@ pub(crate) fn usual(line: &[u8], sifted: Sifted) -> Option<Frame> {
         None => short(rest).map(|(id, rest)| (Some(id), rest))?,
     };
     let (label, rest) = match rest.strip_prefix(b",\"gjcLabel\":") {
-        Some(rest) => label(rest).map(|(label, rest)| (Some(label), rest))?,
         // Another label would be somewhere behind.
-        None if sifted.label => return None,
+        _ if sifted.labels > 1 => return None,
+        Some(rest) => label(rest).map(|(label, rest)| (Some(label), rest))?,
+        None if sifted.labels > 0 => return None,
         None => (None, word(rest.strip_prefix(b",\"timestamp\":\"")?)?.1),
     };
     matches!(rest.first(), Some(b',' | b'}')).then_some(())?;

@@ -107,3 +107,41 @@ proptest! {
         let _ = frame(&bytes);
     }
 }
+
+/// What a file with this content is to a reader.
+fn opened(content: &str) -> Result<gjc_log::Loaded<gjc_log::Reader<gjc_log::fs::OsFs>>, gjc_log::OpenError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    std::fs::write(&path, content).unwrap();
+    gjc_log::Reader::open(&gjc_log::fs::OsFs, &path)
+}
+
+#[test]
+fn a_header_is_found_behind_blank_lines_and_a_mark_of_byte_order() {
+    use gjc_entry::Source;
+    let header = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/작업"}"#;
+    let entry = r#"{"type":"message","id":"0000000a","parentId":null,"message":{"role":"user","content":"말"}}"#;
+    for (before, damage) in [("", 0), ("\n", 0), ("\n  \n\r\n", 0), ("\u{feff}", 1)] {
+        let loaded =
+            opened(&format!("{before}{header}\n{entry}\n")).unwrap_or_else(|error| panic!("{before:?}: {error}"));
+        assert_eq!((loaded.damage.len(), loaded.value.skeleton().unwrap().len()), (damage, 1), "{before:?}");
+    }
+    let why = opened(&format!("{{\"type\":\"session\",\"id\":7}}\n{entry}\n")).unwrap_err().to_string();
+    assert!(why.contains("the field \"id\" cannot be read"), "the first line is what is wrong: {why}");
+}
+
+#[test]
+fn of_two_labels_nobody_knows_which_is_meant() {
+    use gjc_entry::Label;
+    let line = |labels: &str| {
+        format!(
+            r#"{{"type":"message","id":"0000000a","parentId":null{labels},"timestamp":"2026-06-05T07:18:54.123Z","message":{{}}}}"#
+        )
+    };
+    let one = r#","gjcLabel":{"l":"RESTRICTED","t":false}"#;
+    let two = r#","gjcLabel":{"l":"PUBLIC","t":true}"#;
+    for labels in [format!("{one}{two}"), format!("{two}{one}"), format!("{two}{two}")] {
+        let found = gjc_log::scan::frame(line(&labels).as_bytes()).unwrap();
+        assert_eq!(found.label, Some(Label::CORRUPT), "{labels}");
+    }
+}
