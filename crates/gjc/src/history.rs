@@ -21,6 +21,9 @@ const MOST: usize = 20;
 /// The most characters of a text in an `unanswered` event.
 const LONGEST: usize = 200;
 
+/// Only texts of more bytes are cut at their admission.
+const LONGEST_ENTRY: usize = 500_000;
+
 /// Where the history is.
 pub(crate) fn path(env: &Env) -> PathBuf {
     env.dirs.agent.join("history.db")
@@ -143,7 +146,7 @@ impl Keeper {
         match event {
             EventBody::Message { message, .. } if message["role"] == "user" => {
                 let said = content(message);
-                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && kept.whole == said) {
+                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && is_said(&kept.whole, &said)) {
                     kept.admitted = true;
                 }
             }
@@ -311,6 +314,13 @@ fn content(message: &serde_json::Value) -> String {
             blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
         }
     }
+}
+
+/// Whether a message says a prompt: all of it, or what an entry can hold of it.
+fn is_said(whole: &str, said: &str) -> bool {
+    let cut = || said.split_once("\n\n[cut here: ").is_some_and(|(kept, _)| whole.starts_with(kept));
+    // Only what is too long is cut, and no other prompt may be taken for it.
+    whole == said || (whole.len() > LONGEST_ENTRY && cut())
 }
 
 /// The one sentence about what nobody answered.
