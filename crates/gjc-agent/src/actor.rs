@@ -4,6 +4,7 @@ use crate::admit::{NotAdmitted, Session};
 use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
+use crate::shown::shown_as;
 use futures_util::FutureExt;
 use gjc_context::{Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
@@ -18,7 +19,7 @@ use gjc_protocol::{
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -41,11 +42,30 @@ pub struct SessionHandle {
 
 /// What a face hears first, but for the label, which may have changed since.
 struct First {
-    id: String,
+    home: Mutex<Home>,
     cwd: String,
-    file: Option<String>,
     resumed: bool,
     labels: LabelWatch,
+}
+
+/// Where a session is; a rescue changes it.
+#[derive(Clone)]
+struct Home {
+    id: String,
+    file: Option<String>,
+}
+
+impl Home {
+    fn of<F: Fs>(session: &Session<F>) -> Self {
+        let file = session.log().file_path().map(|path| path.display().to_string());
+        Self { id: session.id().to_string(), file }
+    }
+}
+
+impl First {
+    fn home(&self) -> MutexGuard<'_, Home> {
+        self.home.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SessionHandle {
@@ -68,13 +88,11 @@ impl SessionHandle {
     /// Begins to read events: first `Session`, then everything from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        let First { id, cwd, file, resumed, labels } = &*self.first;
-        self.events.subscribe(EventBody::Session {
-            id: id.clone(),
-            cwd: cwd.clone(),
-            file: file.clone(),
-            resumed: *resumed,
-            label: LabelInfo::from(labels.now().0),
+        let First { cwd, resumed, labels, .. } = &*self.first;
+        self.events.subscribe_with(|| {
+            let Home { id, file } = self.first.home().clone();
+            let label = LabelInfo::from(labels.now().0);
+            EventBody::Session { id, cwd: cwd.clone(), file, resumed: *resumed, label }
         })
     }
 }
@@ -90,6 +108,7 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) session: Session<F>,
     pub(crate) config: Config,
     pub(crate) events: Events,
+    first: Arc<First>,
     pub(crate) queue: VecDeque<Prompting>,
     pub(crate) cancel: CancellationToken,
     pub(crate) partial: Option<Assembler>,
@@ -119,19 +138,19 @@ pub fn start<F: Fs>(
     let (mailbox, inbox) = mpsc::channel(64);
     let events = Events::default();
     let first = Arc::new(First {
-        id: session.id().to_string(),
+        home: Mutex::new(Home::of(&session)),
         cwd: config.cwd.display().to_string(),
-        file: session.log().file_path().map(|path| path.display().to_string()),
         resumed,
         labels: session.labels().watch(),
     });
     let last = Last(events.clone());
-    let handle = SessionHandle { mailbox, events: events.clone(), first };
+    let handle = SessionHandle { mailbox, events: events.clone(), first: Arc::clone(&first) };
     let storage = session.log().storage();
     let actor = Actor {
         session,
         config,
         events,
+        first,
         queue: VecDeque::new(),
         cancel: CancellationToken::new(),
         partial: None,
@@ -322,7 +341,8 @@ impl<F: Fs> Actor<F> {
         if let Some(entry) = to.and_then(|to| self.session.entry(&to))
             && let Body::Message(Message::User(user)) = &entry.body
         {
-            (place, text) = (entry.parent.clone(), Some(user.content.text()));
+            // The tree's parent, not the one that the entry names: that may be lost, or stand behind it.
+            (place, text) = (self.session.parent(&entry.id), Some(user.content.text()));
         }
         match self.session.move_leaf(place.clone()) {
             Ok(moved) => {
@@ -346,6 +366,8 @@ impl<F: Fs> Actor<F> {
         match self.session.rescue(self.config.env.ids.session()) {
             Ok(Some(file)) => {
                 let (id, file) = (self.session.id().to_string(), file.display().to_string());
+                // Before it is told: a face that comes at this moment hears either.
+                *self.first.home() = Home::of(&self.session);
                 self.events.emit(EventBody::Rescued { id: id.clone(), file: file.clone() });
                 for text in self.session.take_notes() {
                     self.events.emit(EventBody::Notice { text });
@@ -495,14 +517,7 @@ impl<F: Fs> Session<F> {
     /// The messages of the active path, as JSON.
     fn messages(&self) -> Vec<Value> {
         let Ok((selected, _)) = select(self.log(), Leaf::Current) else { return Vec::new() };
-        selected
-            .iter()
-            .map(|item| {
-                let mut json = Vec::new();
-                item.message.write(&mut json);
-                serde_json::from_slice(&json).unwrap_or(Value::Null)
-            })
-            .collect()
+        selected.iter().map(|item| shown_as(|out| item.message.write(out))).collect()
     }
 }
 
@@ -516,9 +531,7 @@ fn no_place(failure: &NotAdmitted) -> Refusal {
 }
 
 fn to_json(message: &Message) -> Value {
-    let mut json = Vec::new();
-    message.write(&mut json);
-    serde_json::from_slice(&json).unwrap_or(Value::Null)
+    shown_as(|out| message.write(out))
 }
 
 #[cfg(test)]

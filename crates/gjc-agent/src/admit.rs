@@ -11,7 +11,8 @@ use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
 use gjc_log::{Appended, Batch, Lsn, Refused, Writer};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Something that shall become an entry.
@@ -281,6 +282,13 @@ impl<F: Fs> Session<F> {
         self.writer.body(skeleton.node(skeleton.find(id)?)?.at()).ok()
     }
 
+    /// The entry that another hangs on; `None` for one that hangs on nothing, also where what it names is not there.
+    #[must_use]
+    pub fn parent(&self, id: &EntryId) -> Option<EntryId> {
+        let skeleton = self.writer.skeleton()?;
+        Some(skeleton.id(skeleton.node(skeleton.find(id)?)?.parent()?))
+    }
+
     /// Takes what a person should know of what was admitted since the last time, and of what other programs have put into
     /// the file meanwhile.
     pub fn take_notes(&mut self) -> Vec<String> {
@@ -308,7 +316,11 @@ impl<F: Fs> Session<F> {
         let path = lost.with_file_name(header.file_name());
         header.parent = Some(old.id.to_string());
         header.title.clone_from(&old.title);
+        let folder = self.writer.artifact_dir();
         self.writer.save_as(&path, header)?;
+        if let Some((old, new)) = folder.zip(self.writer.artifact_dir()) {
+            self.notes.extend(carry_over(&old, &new));
+        }
         Ok(Some(path))
     }
 
@@ -364,6 +376,36 @@ impl<F: Fs> Session<F> {
     }
 }
 
+/// Brings what stands beside a session that was lost (whole texts, outputs) to the one that takes its place: its entries
+/// name them. As links where there are any, since they may be large. Gives a note of those that did not come along.
+///
+/// A session's own folder is reached through the log's `Fs` wherever it is written; these files are there and durable, and
+/// only come to bear another name.
+fn carry_over(old: &Path, new: &Path) -> Option<String> {
+    let files: Vec<PathBuf> = std::fs::read_dir(old).ok()?.flatten().map(|file| file.path()).collect();
+    let files: Vec<PathBuf> =
+        files.into_iter().filter(|file| file.symlink_metadata().is_ok_and(|meta| meta.is_file())).collect();
+    if files.is_empty() {
+        return None;
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(new);
+    let bring = |from: &PathBuf| {
+        let to = new.join(from.file_name().unwrap_or_default());
+        // What is there already was written for the same entries.
+        to.exists() || std::fs::hard_link(from, &to).is_ok() || std::fs::copy(from, &to).is_ok_and(|_| synced(&to))
+    };
+    let left = files.iter().filter(|from| !bring(from)).count();
+    let named = made.is_ok() && synced(new) && new.parent().is_none_or(synced);
+    (left > 0 || !named).then(|| {
+        let (old, new) = (old.display(), new.display());
+        format!("{left} of the files beside the lost session could not be brought to {new}; they are in {old}")
+    })
+}
+
+fn synced(path: &Path) -> bool {
+    std::fs::File::open(path).and_then(|file| file.sync_all()).is_ok()
+}
+
 /// What one admission works with.
 struct Desk {
     label: Label,
@@ -386,7 +428,6 @@ impl Desk {
 mod tests {
     use super::*;
     use gjc_log::fs::sim::SimFs;
-    use std::path::Path;
     use testkit::log::Bench;
     use testkit::session::{answer, user};
 

@@ -3,6 +3,7 @@
 use crate::act;
 use crate::actor::Actor;
 use crate::admit::{Fact, NotAdmitted};
+use crate::shown::shown;
 use gjc_context::INTERRUPTED;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult};
 use gjc_flow::{Call, Labelled, Permits, Verdict, decide_all};
@@ -237,7 +238,7 @@ impl<F: Fs> Actor<F> {
 
     fn start(&self, running: &mut JoinSet<Ran>, ready: Ready, call: Call, permits: Permits) -> tokio::task::Id {
         let Ready { asked, tool, .. } = ready;
-        let input = serde_json::from_str(asked.input.get()).unwrap_or(Value::Null);
+        let input = shown(asked.input.get());
         self.events.emit(EventBody::ToolStarted { op: asked.op.clone(), tool: asked.name.clone(), input });
         let (progress, mut shown) = mpsc::unbounded_channel();
         let (events, op) = (self.events.clone(), asked.op.clone());

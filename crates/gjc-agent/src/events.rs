@@ -57,9 +57,16 @@ impl Events {
     /// A new face. Its first event is `first`, which no other face sees; then comes everything from now on.
     #[must_use]
     pub fn subscribe(&self, first: EventBody) -> Subscription {
+        self.subscribe_with(|| first)
+    }
+
+    /// The same with a first event that is made when no other can come between it and the next: what has changed before
+    /// that is in it, and what changes later is told. `first` must not use these events.
+    #[must_use]
+    pub fn subscribe_with(&self, first: impl FnOnce() -> EventBody) -> Subscription {
         let queue = Arc::new(Queue::default());
         let mut hub = self.lock();
-        queue.push(Event { seq: hub.seq, body: first }, hub.closed);
+        queue.push(Event { seq: hub.seq, body: first() }, hub.closed);
         hub.faces.push(Arc::downgrade(&queue));
         Subscription(queue)
     }

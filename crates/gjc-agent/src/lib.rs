@@ -25,6 +25,7 @@ mod events;
 mod prepare;
 mod recover;
 mod request;
+mod shown;
 mod turn;
 
 pub use actor::{SessionHandle, closed, start};
@@ -32,3 +33,4 @@ pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use config::Config;
 pub use events::{Events, Subscription};
+pub use shown::{shown, shown_as};

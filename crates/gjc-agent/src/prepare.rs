@@ -54,6 +54,7 @@ pub(crate) fn prepare(
     mend(&mut prepared)?;
     for block in blocks_of(&mut prepared.body) {
         store_picture(block, put_blob);
+        drop_signature(block);
     }
     name_origins(&mut prepared.body);
     cap(&mut prepared, folder)?;
@@ -98,10 +99,32 @@ fn store_picture(block: &mut Block, put_blob: &mut dyn FnMut(&[u8]) -> BlobRef) 
     if let Block::Image { data, .. } = block
         && let ImageData::Inline(base64) = data
         && base64.len() >= PICTURE
-        && let Ok(bytes) = BASE64.decode(base64.as_bytes())
+        && let Some(bytes) = picture_bytes(base64)
     {
         *data = ImageData::Blob(put_blob(&bytes));
     }
+}
+
+/// What base64 stands for; some programs break its lines.
+fn picture_bytes(base64: &str) -> Option<Vec<u8>> {
+    BASE64.decode(base64).ok().or_else(|| {
+        let joined: Vec<u8> = base64.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        BASE64.decode(joined).ok()
+    })
+}
+
+/// Thinking that will be cut is no longer what was signed: the provider would refuse it with each request from then on.
+fn drop_signature(block: &mut Block) {
+    if let Block::Thinking { thinking, signature, .. } = block
+        && is_long(thinking)
+    {
+        *signature = None;
+    }
+}
+
+fn is_long(text: &str) -> bool {
+    // No text has more UTF-16 units than bytes.
+    text.len() > LONGEST && text.encode_utf16().count() > LONGEST
 }
 
 /// Who brought a block in, where that follows from what the entry is.
@@ -132,52 +155,90 @@ fn cap(prepared: &mut Prepared, folder: Option<&Path>) -> Result<(), FieldError>
         .filter(|(_, block)| matches!(block, Block::RedactedThinking { .. }))
         .map(|(index, _)| format!("/message/content/{index}/data"))
         .collect();
-    let mut whole = Vec::new();
-    let (mut artifacts, mut notes) = (Vec::new(), Vec::new());
+    let mut long = Long { folder, whole: Vec::new(), artifacts: Vec::new(), notes: Vec::new() };
+    name_pictures(&mut prepared.body, &mut long);
     rewrite(prepared, &mut |json| {
         edit_strings(json, LONGEST, &mut |at, text| {
             let units = text.encode_utf16().count();
             if units <= LONGEST {
                 return None;
             }
-            let mut item = Vec::new();
-            let mut fields = JsonObject::begin(&mut item);
-            fields.field("at", at.pointer);
-            let new = if SIGNATURES.contains(&at.key) || opaque.iter().any(|pointer| pointer == at.pointer) {
-                String::new()
-            } else if let Some(folder) = folder {
-                let name = artifact_name(&text);
-                let path = folder.join(&name);
-                let notice = format!(
-                    "\n\n[cut here: the whole text, {units} UTF-16 units, is in {}; read it in parts]",
-                    path.display()
-                );
-                fields.field("artifact", &name);
-                notes.push(format!("a text of {units} UTF-16 units was cut; the whole is in {}", path.display()));
-                let cut = cut(&text, &notice);
-                artifacts.push((name, text));
-                cut
-            } else {
-                notes.push(format!("a text of {units} UTF-16 units was cut; the rest is not kept with --no-session"));
-                cut(&text, &format!("\n\n[cut here: of {units} UTF-16 units the rest was not kept (--no-session)]"))
+            if SIGNATURES.contains(&at.key) || opaque.iter().any(|pointer| pointer == at.pointer) {
+                long.name(at.pointer, units, None);
+                return Some(String::new());
+            }
+            let kept = long.keep(at.pointer, units, &text);
+            let notice = match &kept {
+                Some(path) => format!("the whole text, {units} UTF-16 units, is in {path}; read it in parts"),
+                None => format!("of {units} UTF-16 units the rest was not kept (--no-session)"),
             };
-            fields.field("units", &units).end();
-            whole.push(String::from_utf8(item).unwrap_or_default());
-            Some(new)
+            long.notes.push(match kept {
+                Some(path) => format!("a text of {units} UTF-16 units was cut; the whole is in {path}"),
+                None => format!("a text of {units} UTF-16 units was cut; the rest is not kept with --no-session"),
+            });
+            Some(cut(&text, &format!("\n\n[cut here: {notice}]")))
         })
     })?;
-    if !whole.is_empty() {
-        prepared.extra.push(field("gjcWhole", &format!("[{}]", whole.join(","))));
+    if !long.whole.is_empty() {
+        prepared.extra.push(field("gjcWhole", &format!("[{}]", long.whole.join(","))));
     }
-    prepared.artifacts = artifacts;
-    prepared.notes.extend(notes);
+    prepared.artifacts = long.artifacts;
+    prepared.notes.extend(long.notes);
     Ok(())
+}
+
+/// What of a body was too long.
+struct Long<'a> {
+    folder: Option<&'a Path>,
+    /// The items of `gjcWhole`.
+    whole: Vec<String>,
+    artifacts: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+impl Long<'_> {
+    /// Keeps a whole text beside the session, and gives its path; `None` where nothing is kept.
+    fn keep(&mut self, pointer: &str, units: usize, text: &str) -> Option<String> {
+        let name = self.folder.map(|_| artifact_name(text));
+        self.name(pointer, units, name.as_deref());
+        let (folder, name) = self.folder.zip(name)?;
+        let path = folder.join(&name).display().to_string();
+        self.artifacts.push((name, text.into()));
+        Some(path)
+    }
+
+    /// Says in the entry what is not there as it came.
+    fn name(&mut self, pointer: &str, units: usize, artifact: Option<&str>) {
+        let mut item = Vec::new();
+        let mut fields = JsonObject::begin(&mut item);
+        fields.field("at", pointer).some("artifact", &artifact).field("units", &units).end();
+        self.whole.push(String::from_utf8(item).unwrap_or_default());
+    }
+}
+
+/// A picture that is too long and was not stored as one is none: cut, with a notice inside, it would be refused with each
+/// request. A text takes its place.
+fn name_pictures(body: &mut Body, long: &mut Long<'_>) {
+    let content = if matches!(body, Body::Message(_)) { "/message/content" } else { "/content" };
+    for (index, block) in blocks_of(body).iter_mut().enumerate() {
+        if let Block::Image { data: ImageData::Inline(data), mime, origin, extra } = block
+            && is_long(data)
+        {
+            let units = data.encode_utf16().count();
+            let kept = long.keep(&format!("{content}/{index}/text"), units, data);
+            let rest =
+                kept.map_or_else(|| "which were not kept (--no-session)".into(), |path| format!("kept in {path}"));
+            let text = format!("[no image: its data is not base64; {units} UTF-16 units of type {mime}, {rest}]");
+            long.notes.push(text[1..text.len() - 1].to_owned());
+            *block = Block::Text { text, origin: *origin, extra: std::mem::take(extra) };
+        }
+    }
 }
 
 /// The name is the content's: a second attempt, and a second entry with the same text, name the same file.
 fn artifact_name(text: &str) -> String {
     let mut name = String::from("whole-");
-    for byte in &digest(text.as_bytes())[..8] {
+    for byte in &digest(text.as_bytes())[..16] {
         let _ = write!(name, "{byte:02x}");
     }
     name + ".txt"

@@ -4,12 +4,13 @@ use crate::cli::Context;
 use crate::failure::Failure;
 use crate::out;
 use crate::sessions::{blobs_of, find, look, message_json, print_json, text};
-use gjc_context::{CacheMarks, Folds, Request, Said, Settings, check, select, view};
-use gjc_entry::{Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
+use gjc_context::{CacheMarks, Folds, Request, Said, Selected, Settings, check, select, view};
+use gjc_entry::{At, Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 /// Runs one of its commands.
@@ -54,13 +55,18 @@ fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode,
     }
     // For a person: what would be sent, with what the projection puts in and leaves out.
     let (view, notes) = view(reader, leaf, &mut Folds::default()).map_err(|error| Failure::new(error.to_string()))?;
+    // Of an entry that contributes several messages (a compaction: system message and summary) each is shown as it is sent.
+    let mut entries: HashMap<At, (&Selected, usize)> = HashMap::with_capacity(selected.len());
+    for item in &selected {
+        entries.entry(item.at).or_insert((item, 0)).1 += 1;
+    }
     for message in &view.messages {
-        let entry = message.from.and_then(|at| selected.iter().find(|item| item.at == at));
-        let id = entry.map_or_else(|| "(put in)".into(), |item| item.id.to_string());
+        let entry = message.from.and_then(|at| entries.get(&at));
+        let id = entry.map_or_else(|| "(put in)".into(), |(item, _)| item.id.to_string());
         out::line(&out::row(&format!("── {id} {}", said_role(&message.said))));
         match entry {
-            Some(item) => out::line(&out::plain(&text(&item.message))),
-            None => out::line(&out::plain(&said_text(&message.said))),
+            Some((item, 1)) => out::line(&out::plain(&text(&item.message))),
+            _ => out::line(&out::plain(&said_text(&message.said))),
         }
     }
     for note in notes {

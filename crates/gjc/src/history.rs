@@ -21,6 +21,9 @@ const MOST: usize = 20;
 /// The most characters of a text in an `unanswered` event.
 const LONGEST: usize = 200;
 
+/// Only texts of more bytes are cut at their admission.
+const LONGEST_ENTRY: usize = 500_000;
+
 /// Where the history is.
 pub(crate) fn path(env: &Env) -> PathBuf {
     env.dirs.agent.join("history.db")
@@ -34,8 +37,6 @@ struct Inner {
     jobs: mpsc::Sender<Job>,
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    session: String,
-    file: String,
     cwd: String,
     seen: Arc<Mutex<Seen>>,
     /// A person was told that prompts are not kept.
@@ -49,6 +50,9 @@ type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 /// What is known of the prompts that were kept and are not settled yet.
 #[derive(Default)]
 struct Seen {
+    /// The session's id and file; a rescue changes them.
+    session: String,
+    file: String,
     kept: Vec<Kept>,
     /// The session's file exists, or will with the end of this turn.
     begun: bool,
@@ -59,6 +63,7 @@ struct Kept {
     id: i64,
     /// All pieces, as the session's message has them.
     whole: String,
+    said: Said,
     admitted: bool,
 }
 
@@ -78,10 +83,13 @@ impl Keeper {
             jobs,
             path,
             clock: Arc::clone(&env.clock),
-            session: session.into(),
-            file: file.display().to_string(),
             cwd: cwd.display().to_string(),
-            seen: Arc::new(Mutex::new(Seen { begun: resumed, ..Seen::default() })),
+            seen: Arc::new(Mutex::new(Seen {
+                session: session.into(),
+                file: file.display().to_string(),
+                begun: resumed,
+                ..Seen::default()
+            })),
             told: AtomicBool::new(false),
             stuck: Arc::default(),
         })))
@@ -114,19 +122,16 @@ impl Keeper {
     /// Keeps a prompt, durably. Where that fails, a person is told so once, and the session goes on.
     pub(crate) async fn record(&self, parts: &[PromptPart]) {
         let Some((inner, (text, more))) = self.0.as_ref().zip(typed(parts)) else { return };
-        let said = Said {
-            text,
-            more,
-            cwd: inner.cwd.clone(),
-            session: inner.session.clone(),
-            file: inner.file.clone(),
-            at: inner.clock.wall(),
+        let (session, file) = {
+            let seen = lock(&inner.seen);
+            (seen.session.clone(), seen.file.clone())
         };
+        let said = Said { text, more, cwd: inner.cwd.clone(), session, file, at: inner.clock.wall() };
         let (seen, whole) = (Arc::clone(&inner.seen), whole(parts));
         // Nobody may be waiting any more when it is kept at last: the number is noted here, by who got it.
         let kept = inner.ask(move |worker| {
             let id = worker.made()?.record(&said)?;
-            lock(&seen).kept.push(Kept { id, whole, admitted: false });
+            lock(&seen).kept.push(Kept { id, whole, said, admitted: false });
             Ok(())
         });
         if let Err(why) = kept.await {
@@ -141,11 +146,16 @@ impl Keeper {
         match event {
             EventBody::Message { message, .. } if message["role"] == "user" => {
                 let said = content(message);
-                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && kept.whole == said) {
+                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && is_said(&kept.whole, &said)) {
                     kept.admitted = true;
                 }
             }
             EventBody::Message { message, .. } if message["role"] == "assistant" => seen.begun = true,
+            EventBody::Rescued { id, file } => {
+                (seen.session, seen.file) = (id.clone(), file.clone());
+                inner.move_kept();
+                return;
+            }
             EventBody::Storage(Health::Failing { .. }) => seen.failing = true,
             // What was admitted is durable now, or it is at the end of the turn that runs.
             EventBody::Storage(Health::Ok) => seen.failing = false,
@@ -207,6 +217,32 @@ impl Inner {
                 Err(HistoryError::Late(self.path.clone()))
             }
         }
+    }
+
+    /// Keeps what is not settled yet once more, under the session's new id and file: whoever starts next looks there for it.
+    fn move_kept(&self) {
+        let seen = Arc::clone(&self.seen);
+        let _ = self.jobs.send(Box::new(move |worker| {
+            let Ok(Some(history)) = worker.existing() else { return };
+            let here = |seen: &Seen, said: &Said| Said {
+                session: seen.session.clone(),
+                file: seen.file.clone(),
+                ..said.clone()
+            };
+            let moving: Vec<(i64, Said)> = {
+                let seen = lock(&seen);
+                seen.kept.iter().map(|kept| (kept.id, here(&seen, &kept.said))).collect()
+            };
+            for (old, said) in moving {
+                let Ok(new) = history.record(&said) else { return };
+                let _ = history.settle(&[old], Fate::SentAgain);
+                match lock(&seen).kept.iter_mut().find(|kept| kept.id == old) {
+                    Some(kept) => (kept.id, kept.said) = (new, said),
+                    // It was settled meanwhile, under its old number.
+                    None => drop(history.settle(&[new], Fate::SentAgain)),
+                }
+            }
+        }));
     }
 
     /// Nobody waits for it, and nothing is lost without it: the next start finds the prompts in their sessions.
@@ -278,6 +314,13 @@ fn content(message: &serde_json::Value) -> String {
             blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
         }
     }
+}
+
+/// Whether a message says a prompt: all of it, or what an entry can hold of it.
+fn is_said(whole: &str, said: &str) -> bool {
+    let cut = || said.split_once("\n\n[cut here: ").is_some_and(|(kept, _)| whole.starts_with(kept));
+    // Only what is too long is cut, and no other prompt may be taken for it.
+    whole == said || (whole.len() > LONGEST_ENTRY && cut())
 }
 
 /// The one sentence about what nobody answered.

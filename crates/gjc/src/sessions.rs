@@ -224,9 +224,7 @@ fn show(env: &Env, path: &Path, json: bool) -> Result<ExitCode, Failure> {
 
 /// A message as JSON.
 pub(crate) fn message_json(message: &ContextMessage) -> serde_json::Value {
-    let mut json = Vec::new();
-    message.write(&mut json);
-    serde_json::from_slice(&json).unwrap_or(serde_json::Value::Null)
+    gjc_agent::shown_as(|out| message.write(out))
 }
 
 /// Who speaks.

@@ -126,7 +126,7 @@ fn every_string_is_capped_wherever_it_stands_and_a_signature_is_dropped() {
     let raw = |value: Value| serde_json::value::to_raw_value(&value).unwrap();
     let mut said = assistant(
         vec![
-            Block::Thinking { thinking: long.clone(), signature: Some(long.clone()), extra: Vec::new() },
+            Block::Thinking { thinking: "짧다".into(), signature: Some(long.clone()), extra: Vec::new() },
             Block::RedactedThinking { data: long.clone(), extra: Vec::new() },
             Block::Text {
                 text: "짧다".into(), origin: None, extra: vec![("textSignature".into(), raw(json!(long)))]
@@ -138,6 +138,8 @@ fn every_string_is_capped_wherever_it_stands_and_a_signature_is_dropped() {
                 extra: vec![("thoughtSignature".into(), raw(json!(long)))],
             },
             Block::Unknown(raw(json!({"type": "audio", "data": long}))),
+            Block::Thinking { thinking: long.clone(), signature: Some("서명".into()), extra: Vec::new() },
+            Block::Text { text: "끝".into(), origin: None, extra: Vec::new() },
         ],
         gjc_entry::StopReason::ToolUse,
     );
@@ -154,7 +156,7 @@ fn every_string_is_capped_wherever_it_stands_and_a_signature_is_dropped() {
         assert_eq!(at(dropped), "", "{dropped}");
     }
     let cut = [
-        "/message/content/0/thinking",
+        "/message/content/5/thinking",
         "/message/content/3/arguments/deep/0/b~1c",
         "/message/content/4/data",
         "/message/errorMessage",
@@ -163,12 +165,26 @@ fn every_string_is_capped_wherever_it_stands_and_a_signature_is_dropped() {
     for pointer in cut {
         assert!(units(at(pointer)) <= LONGEST && at(pointer).contains("[cut here: "), "{pointer}");
     }
+    assert_eq!(json["message"]["content"][5]["thinkingSignature"], Value::Null, "it signs something else");
     let named = json["gjcWhole"].as_array().unwrap();
     assert_eq!(named.len(), 9);
     assert!(named.iter().all(|item| json.pointer(item["at"].as_str().unwrap()).is_some()));
     // The same text is one file.
     let files: std::collections::BTreeSet<_> = named.iter().filter_map(|item| item["artifact"].as_str()).collect();
     assert_eq!(files.len(), 1);
+    // A provider would refuse a signature that is empty; without one the thinking is only not sent back.
+    let (seen, _) = view(session.log(), Leaf::Current, &mut Folds::default()).unwrap();
+    let blocks = seen.messages.iter().flat_map(|message| match &message.said {
+        Said::Assistant { blocks, .. } => blocks.as_slice(),
+        _ => &[],
+    });
+    let signatures: Vec<bool> = blocks
+        .filter_map(|block| match block {
+            Block::Thinking { signature, .. } => Some(signature.is_some()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(signatures, [false, false]);
     for body in [
         result("c", "t", "짧다"),
         Body::CustomMessage {
@@ -186,16 +202,6 @@ fn every_string_is_capped_wherever_it_stands_and_a_signature_is_dropped() {
         assert_eq!(entry.extra.is_empty(), short);
         strings(&json_of(&entry), &mut |text| assert!(units(text) <= LONGEST));
     }
-    // A provider would refuse a signature that is empty; without one the thinking is only not sent back.
-    let (seen, _) = view(session.log(), Leaf::Current, &mut Folds::default()).unwrap();
-    let thinking = seen.messages.iter().find_map(|message| match &message.said {
-        Said::Assistant { blocks, .. } => blocks.iter().find_map(|block| match block {
-            Block::Thinking { signature, .. } => Some(signature.clone()),
-            _ => None,
-        }),
-        _ => None,
-    });
-    assert!(thinking.is_none_or(|signature| signature.is_none()));
 }
 
 fn strings(value: &Value, see: &mut dyn FnMut(&str)) {
@@ -370,6 +376,99 @@ fn a_whole_text_is_the_owner_s_alone() {
 
 fn picture(base64: &str) -> Block {
     Block::Image { data: ImageData::Inline(base64.into()), mime: "image/png".into(), origin: None, extra: Vec::new() }
+}
+
+#[test]
+fn a_picture_whose_base64_is_broken_into_lines_is_a_picture_and_what_is_no_base64_is_said_to_be_none() {
+    let bench = sim();
+    let mut session = session(&bench, bench.create());
+    let bytes: Vec<u8> = (0..400_000u32).map(|n| (n * 7 % 251) as u8).collect();
+    let base64 = STANDARD.encode(&bytes);
+    let lines: Vec<&str> = base64.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let of = |base64: &str| {
+        Body::Message(Message::User(gjc_entry::UserMessage {
+            content: Content::Blocks(vec![Block::text("봐", gjc_entry::Origin::Typed), picture(base64)]),
+            at: 1,
+            extra: Vec::new(),
+        }))
+    };
+    let whole = STANDARD.encode(&bytes[..3000]);
+    for (broken, bytes) in
+        [(lines.join("\n"), &bytes[..]), (lines.join(" \r\n\t"), &bytes), (whole + "\n", &bytes[..3000])]
+    {
+        let entry = admit(&mut session, of(&broken));
+        let Body::Message(Message::User(user)) = &entry.body else { unreachable!() };
+        let Content::Blocks(blocks) = &user.content else { unreachable!() };
+        let Block::Image { data: ImageData::Blob(blob), .. } = &blocks[1] else { panic!("{:?}", json_of(&entry)) };
+        assert_eq!(&*session.blobs().get(blob).unwrap(), bytes);
+        assert!(entry.extra.is_empty());
+    }
+    let none = format!("{}한", "A".repeat(LONGEST));
+    let json = json_of(&admit(&mut session, of(&none)));
+    let block = &json["message"]["content"][1];
+    let named = &json["gjcWhole"][0];
+    assert_eq!((&block["type"], &named["at"]), (&json!("text"), &json!("/message/content/1/text")));
+    let text = block["text"].as_str().unwrap();
+    let file = folder(&bench).join(named["artifact"].as_str().unwrap());
+    assert!(text.starts_with("[no image: ") && text.contains(&file.display().to_string()), "{text}");
+    assert!(text.len() < 1000 && json["gjcWhole"].as_array().unwrap().len() == 1);
+    admit(&mut session, answer("네"));
+    sync_session(&mut session);
+    assert_eq!(testkit::log::read(&*bench.fs, &file), none.as_bytes());
+    // Nothing is kept beside a session in memory.
+    let mut session = self::session(&bench, bench.memory());
+    let json = json_of(&admit(&mut session, of(&none)));
+    assert!(json["message"]["content"][1]["text"].as_str().unwrap().ends_with("not kept (--no-session)]"));
+    // A short one is as it came.
+    let json = json_of(&admit(&mut session, of("한글")));
+    assert_eq!(json["message"]["content"][1]["data"], "한글");
+}
+
+#[test]
+fn the_name_of_a_whole_text_is_half_of_its_hash() {
+    let bench = sim();
+    let mut session = session(&bench, bench.create());
+    let json = json_of(&admit(&mut session, result("c", "t", &"a".repeat(LONGEST + 1))));
+    let name = json["gjcWhole"][0]["artifact"].as_str().unwrap();
+    let hex = name.strip_prefix("whole-").unwrap().strip_suffix(".txt").unwrap();
+    assert!(hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+}
+
+#[tokio::test]
+async fn what_is_nested_deeper_than_a_reader_bears_is_named_in_events_and_the_text_beside_it_is_shown() {
+    let bench = sim();
+    let mut world = Setup::new(&bench).usual_tools().start(bench.create(), false);
+    for deep in [127, 100_000] {
+        let arguments = format!("{{\"text\":\"글\",\"deep\":{}{}}}", "[".repeat(deep), "]".repeat(deep));
+        world.say("해").await.call(&[("c", "s", &arguments)]);
+        let begun = world.begun().await;
+        begun.done("했다");
+        let ask = world.ask().await;
+        assert!(ask.text().contains(&"[".repeat(deep)), "the model gets back what it said");
+        ask.say("네");
+        assert_eq!(world.turn_end().await, TurnEnd::Done);
+        let told = |block: &Value| {
+            assert_eq!(block["arguments"]["text"], "글");
+            assert!(block["arguments"]["deep"].to_string().contains("nested too deep"));
+        };
+        told(&world.snapshot().await.messages.iter().rev().nth(2).unwrap()["content"][0]);
+        let (mut messages, mut inputs) = (0, 0);
+        for event in world.face.events.drain(..) {
+            match event.body {
+                EventBody::Message { message, .. } if message["stopReason"] == "toolUse" => {
+                    told(&message["content"][0]);
+                    messages += 1;
+                }
+                EventBody::ToolStarted { input, .. } => {
+                    told(&json!({ "arguments": input }));
+                    inputs += 1;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((messages, inputs), (1, 1));
+    }
+    world.close().await;
 }
 
 /// K16: a picture that is seen many times is once in the store and never in the file.

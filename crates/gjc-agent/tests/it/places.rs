@@ -93,6 +93,33 @@ async fn choosing_what_a_person_said_goes_before_it_and_gives_the_words_back() {
 }
 
 #[tokio::test]
+async fn words_whose_parent_is_lost_or_stands_behind_them_are_gone_before_to_the_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(gjc_log::fs::OsFs), dir.path()).unwatched();
+    let mut world = Setup::new(&bench).usual_tools().start(bench.create(), false);
+    let ids = two_turns(&mut world).await;
+    world.close().await;
+    for (parent, behind) in [("deadbeef", "ffffff01"), ("ffffff02", "ffffff02")] {
+        let mut text = String::from_utf8(bench.bytes()).unwrap();
+        let line = |id: &str, parent: &str| {
+            json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2026-06-05T07:18:54.123Z",
+                "message": {"role": "user", "content": format!("{parent} 없이"), "timestamp": 1}})
+        };
+        let orphan = format!("{:0>8}", &parent[4..]);
+        text += &format!("{}\n{}\n", line(&orphan, parent), line(behind, &ids[1]));
+        std::fs::write(bench.path(), text).unwrap();
+        let mut world = Setup::new(&bench).usual_tools().start(bench.open().unwrap().0.value, true);
+        let value = world.done(to(&orphan)).await;
+        assert_eq!(value, json!({"leaf": null, "text": format!("{parent} 없이")}));
+        let ask = world.say("새로").await;
+        assert!(!ask.text().contains("하나 물음"));
+        ask.say("네");
+        world.turn_end().await;
+        world.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_move_to_where_the_session_stands_writes_nothing_and_tells_nobody() {
     let (bench, mut world) = usual();
     assert_eq!(world.done(Command::MoveLeaf { to: None }).await, json!({"leaf": null}), "an empty session");

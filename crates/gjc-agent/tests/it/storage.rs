@@ -130,3 +130,25 @@ async fn close_says_when_something_could_not_be_stored() {
     world.turn_end().await;
     assert_eq!(world.done(Command::Close).await["stored"], false);
 }
+
+#[tokio::test]
+async fn a_face_that_comes_after_a_rescue_hears_the_new_id_and_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(gjc_log::fs::OsFs), dir.path()).unwatched();
+    let mut world = Setup::new(&bench).usual_tools().start(bench.create(), false);
+    world.say("하나").await.say("일");
+    world.turn_end().await;
+    std::fs::remove_file(bench.path()).unwrap();
+    world.say("둘").await.say("이");
+    world.turn_end().await;
+    let told = world.done(Command::Rescue).await;
+    let mut late = Face::new(world.handle.subscribe());
+    match late.next().await {
+        Some(EventBody::Session { id, file, .. }) => {
+            assert_eq!(serde_json::json!({"id": id, "file": file}), told);
+            assert_ne!(file.unwrap(), bench.path().display().to_string());
+        }
+        other => panic!("{other:?}"),
+    }
+    world.close().await;
+}

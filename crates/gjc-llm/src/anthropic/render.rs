@@ -138,7 +138,8 @@ fn said_by_model(block: &Block, own: bool) -> Option<Piece<'_>> {
         Block::Thinking { thinking, signature: Some(signature), .. } if own => {
             Some(Piece::Thinking { thinking, signature })
         }
-        Block::RedactedThinking { data, .. } if own => Some(Piece::Redacted(data)),
+        // Data that was too long to be stored is empty; the API refuses that.
+        Block::RedactedThinking { data, .. } if own && !data.is_empty() => Some(Piece::Redacted(data)),
         Block::ToolCall { id, name, arguments, .. } => {
             // Half a surrogate pair, as a cut emoji leaves it, would make the whole body unreadable for ever.
             let input = match replace_lone_surrogates(arguments.get()) {

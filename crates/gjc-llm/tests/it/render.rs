@@ -77,6 +77,18 @@ fn a_whole_conversation() {
 }
 
 #[test]
+fn redacted_thinking_whose_data_was_too_long_to_be_kept_is_not_sent() {
+    let store = Store::new("너는 gjc다.", "");
+    let with = |blocks: Vec<Block>| {
+        let messages = vec![user(vec![text("물음")]), answer(blocks), user(vec![text("또")])];
+        body(&request(env(Thinking::Medium), messages), &store)
+    };
+    let redacted = |data: &str| Block::RedactedThinking { data: data.into(), extra: Vec::new() };
+    assert_eq!(with(vec![redacted(""), text("답")]), with(vec![text("답")]));
+    assert!(with(vec![redacted("닫힘"), text("답")]).contains(r#"{"type":"redacted_thinking","data":"닫힘"}"#));
+}
+
+#[test]
 fn without_a_system_prompt_the_last_tool_is_marked() {
     let request = request(env(Thinking::Off), vec![user(vec![text("hi")])]);
     let with_tools = body(&request, &Store::new("", TOOLS));

@@ -129,6 +129,38 @@ fn a_session_is_shown_as_it_was_and_so_is_its_context() {
 }
 
 #[test]
+fn a_compaction_that_keeps_the_system_text_shows_it_once_and_its_summary() {
+    let home = Home::new();
+    let id = "0197a0c2-0000-7000-8000-00000000000c";
+    let compaction = json!({"type": "compaction", "id": "0000000c", "parentId": "0000000b",
+        "timestamp": "2026-06-05T07:19:01.000Z", "summary": "이때까지의 요약", "firstKeptEntryId": "0000000b",
+        "tokensBefore": 9, "systemMessage": {"role": "system", "content": "그때의 지시", "timestamp": 1}});
+    plant(&home, "--p--", "compacted.jsonl", two(id, "/p", 20, "물음") + &format!("{compaction}\n"));
+    let out = read_only(&home, &["context", "show", id]).ok().out();
+    for said in ["이때까지의 요약", "그때의 지시", "대답입니다"] {
+        assert_eq!(out.matches(said).count(), 1, "{said}: {out}");
+    }
+    assert_eq!(out.matches("── 0000000c user").count(), 2, "{out}");
+}
+
+#[test]
+fn a_message_that_is_nested_too_deep_is_shown_but_for_that() {
+    let home = Home::new();
+    let id = "0197a0c2-0000-7000-8000-00000000000d";
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let result = format!(
+        r#"{{"type":"message","id":"0000000d","parentId":"0000000b","timestamp":"2026-06-05T07:19:01.000Z","message":{{"role":"custom","content":"옆의 글","details":{deep},"timestamp":1}}}}"#
+    );
+    plant(&home, "--p--", "deep.jsonl", two(id, "/p", 20, "물음") + &result + "\n");
+    for args in [["sessions", "show", id, "--json"], ["context", "show", id, "--json"]] {
+        let shown = json(&read_only(&home, &args).ok());
+        let message = &shown["messages"][2];
+        assert_eq!(message["content"], "옆의 글");
+        assert!(message["details"].to_string().contains("nested too deep to be shown"));
+    }
+}
+
+#[test]
 fn looking_needs_no_right_to_write_and_makes_nothing() {
     let home = Home::new();
     let stub = stub([text("네")]);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 use testkit::harness::{Home, Running};
+use testkit::stub::Gate;
 
 fn prompt(run: &mut Running<'_>, text: &str) -> Value {
     let line = json!({"id": text, "command": {"type": "prompt", "parts": [{"text": text, "origin": "typed"}]}});
@@ -68,6 +69,49 @@ fn a_deleted_session_is_gone_on_with_in_a_new_file() {
     let header = &lines(&new)[0];
     assert_eq!((&header["id"], file.exists()), (&rescued["value"]["id"], false));
     assert!(file.to_str().unwrap().contains(header["parentSession"].as_str().unwrap()));
+}
+
+#[test]
+fn after_a_rescue_whole_texts_and_prompts_belong_to_the_new_session() {
+    let home = Home::new();
+    let never = text("오지 않는 대답").reply().gate_at(0, &Gate::new());
+    let stub = replies([text("일").reply(), never]);
+    let mut run = on(&home, &stub).args(["--mode", "rpc"]).spawn();
+    let whole = "긴 글 ".repeat(150_000);
+    prompt(&mut run, &whole);
+    let file = the_session(&home);
+    let artifact = |lines: &[Value]| {
+        lines.iter().find_map(|line| line["gjcWhole"][0]["artifact"].as_str().map(str::to_owned)).unwrap()
+    };
+    let name = artifact(&lines(&file));
+    home.forget(&file);
+    std::fs::remove_file(&file).unwrap();
+    let say = |run: &mut Running<'_>, text: &str, mode: &str| {
+        let parts = json!([{"text": text, "origin": "typed"}]);
+        run.send(&json!({"id": text, "command": {"type": "prompt", "parts": parts, "mode": mode}}).to_string());
+        until(run, |value| value["id"] == text && value["outcome"] == "accepted");
+    };
+    say(&mut run, "둘", "steer");
+    stub.wait_for_requests(2, LIMIT);
+    say(&mut run, "기다리는 말", "follow_up");
+    let rescued = command(&mut run, "rescue");
+    assert_eq!(rescued["outcome"], "done", "{rescued}");
+    let (id, new) = (&rescued["value"]["id"], Path::new(rescued["value"]["file"].as_str().unwrap()).to_owned());
+    until(&mut run, |value| value["type"] == "storage" && value["health"] == "ok");
+    say(&mut run, "나중 말", "follow_up");
+    assert_eq!(artifact(&lines(&new)), name);
+    let beside = new.with_extension("").join(&name);
+    assert_eq!(std::fs::read_to_string(&beside).unwrap(), whole, "{}", beside.display());
+    run.kill_9();
+    let listed = json(&look(&home, &["prompts", "--json"]).output().ok());
+    let open: Vec<(&Value, &Value)> = listed["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|prompt| prompt["unanswered"] == true)
+        .map(|prompt| (&prompt["text"], &prompt["session"]))
+        .collect();
+    assert_eq!(open, [(&json!("기다리는 말"), id), (&json!("나중 말"), id)]);
 }
 
 #[test]
