@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::sessions::{blobs_of, find, look, message_json, print_json, text};
 use gjc_context::{CacheMarks, Folds, Request, Said, Selected, Settings, check, select, view};
-use gjc_entry::{At, Body, EntryId, Env, Kind, Leaf, Message, Node, Ordinal, Source};
+use gjc_entry::{At, Body, EntryId, Env, Kind, KindSet, Leaf, Message, Node, Ordinal, Skeleton, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use schemars::JsonSchema;
@@ -36,11 +36,7 @@ pub(crate) struct ContextJson {
 
 fn show(env: &Env, word: &str, at: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
     let file = find(env, word)?;
-    // What is active needs the end of the file only; any other place, its whole tree.
-    let loaded = match at {
-        None => Reader::open_end(&OsFs, &file, &env.dirs.agent)?,
-        Some(_) => look(env, &file)?,
-    };
+    let loaded = look(env, &file)?;
     let reader = &loaded.value;
     let leaf = leaf(reader, at)?;
     let (selected, unreadable) = select(reader, leaf).map_err(|error| Failure::new(error.to_string()))?;
@@ -103,8 +99,12 @@ pub(crate) fn rebuild(reader: &Reader<OsFs>, blobs: &BlobStore<OsFs>, at: Option
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
     let settings = folds.get::<Settings>(reader, leaf).map_err(|error| failed(&error))?.env.clone();
     let settings = settings.ok_or_else(|| {
-        Failure::new("no request can be rebuilt here: no settings were recorded before this entry")
-            .hint("requests of other programs' sessions were not recorded by them")
+        let recorded = reader.skeleton().is_some_and(|tree| tree.iter().any(|(_, node)| node.kind() == Kind::OwnEnv));
+        Failure::new("no request can be rebuilt here: no settings were recorded before this entry").hint(match recorded
+        {
+            true => "the session stands before its first request: name an answer with --at",
+            false => "requests of other programs' sessions were not recorded by them",
+        })
     })?;
     let (view, _) = view(reader, leaf, &mut folds).map_err(|error| failed(&error))?;
     let request = Request { env: settings, cache: CacheMarks::of(&view), view: view.clone() };
@@ -121,13 +121,27 @@ fn leaf(reader: &Reader<OsFs>, at: Option<&str>) -> Result<Leaf, Failure> {
     })
 }
 
+/// The last entry of the active path that is about what is said: names of places and moves of the leaf may follow it.
+fn last_said(tree: &Skeleton) -> Option<Ordinal> {
+    const BESIDE: KindSet =
+        KindSet::of(&[Kind::Label, Kind::OwnLeaf, Kind::OwnTaint, Kind::OwnDelivered, Kind::SessionInfo, Kind::Usage]);
+    let mut place = tree.leaf();
+    while let Some((at, node)) = place.and_then(|at| Some((at, tree.node(at)?))) {
+        if !BESIDE.has(node.kind()) {
+            return Some(at);
+        }
+        place = node.parent();
+    }
+    None
+}
+
 /// An answer stands for the request that it answers. Any other entry stands for the request that follows it; settings that
 /// were written for just that request stand between the two.
 fn before_answer(reader: &Reader<OsFs>, leaf: Leaf) -> Leaf {
     let Some(tree) = reader.skeleton() else { return leaf };
     let ordinal = match leaf {
         Leaf::At(ordinal) => Some(ordinal),
-        Leaf::Current => tree.leaf(),
+        Leaf::Current => last_said(tree),
         Leaf::Root => None,
     };
     let Some((ordinal, node)) = ordinal.and_then(|ordinal| Some((ordinal, tree.node(ordinal)?))) else { return leaf };
