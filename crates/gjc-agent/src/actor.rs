@@ -369,9 +369,7 @@ impl<F: Fs> Actor<F> {
                 // Before it is told: a face that comes at this moment hears either.
                 *self.first.home() = Home::of(&self.session);
                 self.events.emit(EventBody::Rescued { id: id.clone(), file: file.clone() });
-                for text in self.session.take_notes() {
-                    self.events.emit(EventBody::Notice { text });
-                }
+                self.tell_notes();
                 self.session.want_durable();
                 self.tell_storage();
                 Outcome::Done { value: json!({ "id": id, "file": file }) }

@@ -9,7 +9,8 @@ use gjc_entry::{
 };
 use gjc_flow::{AboveClearance, LabelState, Labelled, Runtime};
 use gjc_log::fs::Fs;
-use gjc_log::{Appended, Batch, Lsn, Refused, Writer};
+use gjc_log::{Appended, Batch, Health, Lsn, Refused, Writer};
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,8 @@ pub struct Session<F: Fs> {
     clock: Arc<dyn Clock>,
     /// What a person should know of what was admitted.
     notes: Vec<String>,
+    /// What of the conversation a person knows not to be readable.
+    told: HashSet<String>,
 }
 
 impl<F: Fs> Session<F> {
@@ -106,7 +109,16 @@ impl<F: Fs> Session<F> {
         clearance: Level,
     ) -> Result<Self, AboveClearance> {
         let labels = LabelState::new(writer.label(), clearance)?;
-        Ok(Self { writer, labels, closed_by: None, folds: Folds::default(), runtime, clock, notes: Vec::new() })
+        Ok(Self {
+            writer,
+            labels,
+            closed_by: None,
+            folds: Folds::default(),
+            runtime,
+            clock,
+            notes: Vec::new(),
+            told: HashSet::new(),
+        })
     }
 
     /// Takes facts in. The only place where a label joins the session's and where the log grows:
@@ -289,6 +301,15 @@ impl<F: Fs> Session<F> {
         Some(skeleton.id(skeleton.node(skeleton.find(id)?)?.parent()?))
     }
 
+    /// What could not be read of the conversation is told once, and never sent in silence as if it had not been.
+    pub(crate) fn note_unreadable(&mut self, notes: Vec<gjc_context::Note>) {
+        for note in notes.into_iter().filter(|note| note.unreadable) {
+            if self.told.insert(note.sentence.clone()) {
+                self.notes.push(format!("the model does not hear all of this session: {}", note.sentence));
+            }
+        }
+    }
+
     /// Takes what a person should know of what was admitted since the last time, and of what other programs have put into
     /// the file meanwhile.
     pub fn take_notes(&mut self) -> Vec<String> {
@@ -296,18 +317,23 @@ impl<F: Fs> Session<F> {
             format!("another program has left damage in the session file: {damage}; everything else is there")
         });
         let foreign: Vec<String> = foreign.collect();
+        // In the order in which they were noticed: a note about an entry is told once.
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend(foreign);
         notes
     }
 
-    /// Goes on in a new file beside one that was replaced, cut or deleted by another program ([`gjc_log::Storage::lost`]): a
-    /// fork under the id `new`, with all entries that can still be read. `None` when nothing is lost.
+    /// Goes on in a new file beside one that was replaced, cut or deleted by another program ([`gjc_log::Storage::lost`]), or
+    /// that nobody may write to any more: a fork under the id `new`, with all entries that can still be read. `None` when the file has
+    /// everything that it should.
     ///
     /// # Errors
     /// When the new file cannot be made; nothing has changed then.
     pub fn rescue(&mut self, new: SessionId) -> io::Result<Option<PathBuf>> {
-        if !self.writer.storage().borrow().lost {
+        let storage = self.writer.storage().borrow().clone();
+        let forbidden =
+            matches!(&storage.health, Health::Failing(why) if why.kind() == io::ErrorKind::PermissionDenied);
+        if !storage.lost && !(forbidden && self.writer.has_unwritten()) {
             return Ok(None);
         }
         let Some(lost) = self.writer.file_path() else { return Ok(None) };

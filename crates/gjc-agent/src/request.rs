@@ -27,7 +27,8 @@ pub(crate) enum NoRequest {
 pub(crate) fn next_request<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<Rendered, NoRequest> {
     let env = settings(session, config)?;
     let (log, folds) = session.parts();
-    let (view, _notes) = view(log, Leaf::Current, folds)?;
+    let (view, notes) = view(log, Leaf::Current, folds)?;
+    session.note_unreadable(notes);
     let unedited = view.clone();
     let request = Request { env, cache: CacheMarks::of(&view), view };
     let checked = check(request, &unedited)?;

@@ -129,9 +129,7 @@ impl<F: Fs> Actor<F> {
                 self.events.emit(EventBody::Message { entry: id.to_string(), message });
             }
         }
-        for text in self.session.take_notes() {
-            self.events.emit(EventBody::Notice { text });
-        }
+        self.tell_notes();
         let after = self.session.labels().label();
         if after != before {
             self.events.emit(EventBody::Label(LabelInfo::from(after)));
@@ -140,9 +138,18 @@ impl<F: Fs> Actor<F> {
         Ok(appended.ids.into_iter().next().unwrap_or(EntryId::Other("".into())))
     }
 
+    /// Tells faces what a person should know.
+    pub(crate) fn tell_notes(&mut self) {
+        for text in self.session.take_notes() {
+            self.events.emit(EventBody::Notice { text });
+        }
+    }
+
     /// One request and its answer, with retries where they are safe.
     async fn ask(&mut self) -> Result<Heard, NotAdmitted> {
-        let rendered = match next_request(&mut self.session, &self.config) {
+        let rendered = next_request(&mut self.session, &self.config);
+        self.tell_notes();
+        let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(NoRequest::NotAdmitted(failure)) => return Err(failure),
             Err(failure) => return Ok(Heard::Failed("no_request".into(), failure.to_string())),

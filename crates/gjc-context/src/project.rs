@@ -185,7 +185,7 @@ impl Walk {
     }
 
     fn note(&mut self, at: At, sentence: &str) {
-        self.notes.push(Note { at: Some(at), sentence: sentence.into() });
+        self.notes.push(Note { at: Some(at), sentence: sentence.into(), unreadable: false });
     }
 
     fn wire_id(&mut self, id: &str) -> String {

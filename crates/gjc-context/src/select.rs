@@ -91,7 +91,7 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
     let mut read = |node: &PathNode| match source.body(node.at) {
         Ok(entry) => Some(entry),
         Err(damage) => {
-            notes.push(Note { at: Some(node.at), sentence: damage.to_string() });
+            notes.push(Note { at: Some(node.at), sentence: damage.to_string(), unreadable: true });
             None
         }
     };

@@ -53,4 +53,6 @@ pub struct Note {
     pub at: Option<At>,
     /// What about it.
     pub sentence: String,
+    /// Whether an entry could not be read: then the model does not hear what it says.
+    pub unreadable: bool,
 }

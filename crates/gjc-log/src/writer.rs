@@ -443,6 +443,12 @@ impl<F: Fs> Writer<F> {
         matches!(self.place, Place::Disk { .. })
     }
 
+    /// Whether entries are in memory that are due on disk and cannot be written.
+    #[must_use]
+    pub fn has_unwritten(&self) -> bool {
+        self.due && !self.unwritten.is_empty() && !matches!(self.place, Place::Memory)
+    }
+
     /// The header.
     #[must_use]
     pub fn header(&self) -> &Header {

@@ -95,7 +95,7 @@ impl Printed {
             }
             EventBody::Notice { text } => out::talk(&format!("gjc: {text}")),
             EventBody::Rescued { file, .. } => {
-                let what = "the session's file was taken away by another program; all that could still be read is in";
+                let what = "the session's file was changed or taken away by another program; all that could still be read is in";
                 out::talk(&format!("gjc: {what} {file}, where it goes on"));
             }
             EventBody::Error { sentence, hint, .. } => {

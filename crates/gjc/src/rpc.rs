@@ -9,6 +9,7 @@ use crate::history::Keeper;
 use crate::{compose, out, print, world};
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use gjc_entry::fields::replace_lone_surrogates;
 use gjc_entry::{BoxFuture, Env};
 use gjc_protocol::{Cmd, CmdId, Command, EventBody, Outcome, Refusal, Reply};
 use std::io::{BufRead, Read};
@@ -46,7 +47,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                     let (reply, outcome) = oneshot::channel();
                     // The loop below waits for the reply before the session can have given it, so that no event which the
                     // command causes is told before the reply.
-                    match serde_json::from_str::<Cmd>(&line) {
+                    match command_of(&line) {
                         Ok(Cmd { id, command }) => {
                             let late = matches!(command, Command::Close | Command::Finish);
                             let back = matches!(command, Command::Unqueue).then(|| keeper.clone());
@@ -190,7 +191,21 @@ fn unreadable(error: &serde_json::Error) -> Refusal {
         .hint(format!("a command looks like this: {EXAMPLE}"))
 }
 
-/// The id of a line that is no command otherwise, so that its sender can tell which one it was.
+/// A line as a command. JavaScript writes halves of characters as they are; they are read as U+FFFD.
+fn command_of(line: &str) -> Result<Cmd, serde_json::Error> {
+    serde_json::from_str(line).or_else(|error| match replace_lone_surrogates(line) {
+        Some(mended) => serde_json::from_str(&mended),
+        None => Err(error),
+    })
+}
+
+/// The id of a line that is no command otherwise, so that its sender can tell which one it was: of a line that is no JSON,
+/// the id that it begins with.
 fn id_of(line: &str) -> Option<CmdId> {
-    serde_json::from_value(serde_json::from_str::<serde_json::Value>(line).ok()?.get("id")?.clone()).ok()
+    let whole = serde_json::from_str::<serde_json::Value>(line).ok().and_then(|line| Some(line.get("id")?.clone()));
+    let first = || {
+        let rest = line.trim_start().strip_prefix("{\"id\":")?;
+        serde_json::Deserializer::from_str(rest).into_iter::<serde_json::Value>().next()?.ok()
+    };
+    serde_json::from_value(whole.or_else(first)?).ok()
 }
