@@ -11,10 +11,10 @@ use crate::reader::{parse_body, read_entry};
 use crate::scan::Scanned;
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_whole;
-use gjc_entry::tree::NewNode;
+use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
-    At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
-    Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
+    At, BlobRef, Body, Clock, Damage, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
+    NeedsIndex, Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -299,7 +299,8 @@ impl<F: Fs> Writer<F> {
         let (id, at) = (entry.id.clone(), At { off, len });
         self.last = self.last.max(entry.at);
         let (kind, parent, label) = (entry.body.kind(), entry.parent.clone(), entry.label);
-        self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
+        let pushed = self.skeleton.push(NewNode { at, kind, id: id.clone(), parent, label });
+        self.unscanned |= !matches!(pushed, Pushed::New(_));
         id
     }
 
@@ -364,7 +365,8 @@ impl<F: Fs> Writer<F> {
             if !self.unwritten.is_empty() {
                 let done = append_whole(&**file, &self.unwritten, at);
                 *left = file.stat().ok();
-                self.watched.uncut = done.as_ref().err().filter(|failed| failed.uncut > 0).map(|failed| at + failed.uncut);
+                self.watched.uncut =
+                    done.as_ref().err().filter(|failed| failed.uncut > 0).map(|failed| at + failed.uncut);
                 done.map_err(io::Error::from)?;
                 gjc_fp::fp!("log.append.written");
                 if left.is_some_and(|left| left.len != end) {
@@ -389,7 +391,8 @@ impl<F: Fs> Writer<F> {
     fn store_blobs(&self) -> io::Result<Vec<Unsynced<F>>> {
         if let Some(dir) = self.env.blobs.dir().filter(|_| !self.unstored.is_empty()) {
             // A session of another program, or one that was brought here from elsewhere, comes without it.
-            let mut holders = BTreeSet::new();
+            // Another writer may have made it a moment ago: its name is synced here too.
+            let mut holders: BTreeSet<PathBuf> = dir.parent().map(Path::to_path_buf).into_iter().collect();
             let made = make_dirs(&*self.env.fs, dir, &mut holders);
             self.shared.new_names_in(holders);
             made?;
@@ -521,7 +524,8 @@ impl<F: Fs> Writer<F> {
     /// Leaves an index file for the next open of a large session: best effort, while the lock is still ours.
     fn keep_index(&mut self) {
         let (Some(agent_dir), Place::Disk { path, file }) = (&self.env.agent_dir, &self.place) else { return };
-        if self.unscanned || self.written == self.found || self.written < index::SMALLEST || !self.unwritten.is_empty() {
+        if self.unscanned || self.written == self.found || self.written < index::SMALLEST || !self.unwritten.is_empty()
+        {
             return;
         }
         let Some(stat) = file.stat().ok().filter(|stat| Some(*stat) == *self.shared.left()) else { return };
@@ -537,9 +541,26 @@ fn lies_at<T: FsFile>(file: &T, bytes: &[u8], at: u64) -> bool {
     crate::tail::own_part(file, bytes, at, at + bytes.len() as u64)
 }
 
-/// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file.
+/// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file; but what
+/// was delivered to it shall not be delivered again.
 fn makes_due(body: &Body) -> bool {
-    matches!(body, Body::Message(Message::Assistant(_))) || body.kind() == Kind::OwnDelivered
+    match body {
+        Body::Message(Message::Assistant(_)) => true,
+        Body::CustomMessage { details: Some(details), .. } => {
+            #[derive(serde::Deserialize)]
+            struct Details {
+                #[serde(rename = "gjc")]
+                _gjc: Ours,
+            }
+            #[derive(serde::Deserialize)]
+            struct Ours {
+                #[serde(rename = "delivered")]
+                _delivered: DeliveryId,
+            }
+            serde_json::from_str::<Details>(details.get()).is_ok()
+        }
+        _ => body.kind() == Kind::OwnDelivered,
+    }
 }
 
 impl<F: Fs> Source for Writer<F> {
