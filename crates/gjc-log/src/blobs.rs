@@ -16,8 +16,10 @@ const MOST_HELD: usize = 64 * 1024;
 pub struct BlobStore<F: Fs> {
     fs: Arc<F>,
     dir: Option<PathBuf>,
-    held: Arc<Mutex<HashMap<BlobRef, Held>>>,
+    held: InMemory,
 }
+
+type InMemory = Arc<Mutex<HashMap<BlobRef, Held>>>;
 
 /// A blob in memory.
 struct Held {
@@ -34,7 +36,7 @@ pub(crate) struct Unsynced<F: Fs> {
     /// `None` after a failed sync: the kernel may have dropped its pages, so it is stored anew.
     pub(crate) file: Option<F::File>,
     /// Who holds it in memory.
-    holder: Option<(Arc<Mutex<HashMap<BlobRef, Held>>>, BlobRef)>,
+    holder: Option<(InMemory, BlobRef)>,
 }
 
 impl<F: Fs> Unsynced<F> {

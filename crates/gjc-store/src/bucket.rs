@@ -45,7 +45,7 @@ mod tests {
         let path = |len: usize| format!("/{}", "a".repeat(len));
         let longest = bucket_name(Path::new(&path(251)));
         assert_eq!((longest.len(), &longest[..3]), (255, "--a"));
-        let deep = format!("/{}", vec!["한글한글한글한글한글한"; 10].join("/"));
+        let deep = format!("/{}", ["한글한글한글한글한글한"; 10].join("/"));
         // printf 'gjc-managed-session-scope\0identity-v1\0posix\0/aaa…' | sha256sum, in base 32.
         for (cwd, bucket) in [
             (path(252), "v2-jvkwvfvppjyutuovcwegec6jluz63tsjalt4kt3ylmyqbczeq6oq"),
