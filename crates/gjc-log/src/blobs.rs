@@ -9,18 +9,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Longer blobs are not kept in memory once they are durable.
+const MOST_HELD: usize = 64 * 1024;
+
 /// The blobs of an agent folder, or of a session that lives in memory only.
 pub struct BlobStore<F: Fs> {
     fs: Arc<F>,
     dir: Option<PathBuf>,
-    held: Mutex<HashMap<BlobRef, Held>>,
+    held: InMemory,
 }
+
+type InMemory = Arc<Mutex<HashMap<BlobRef, Held>>>;
 
 /// A blob in memory.
 struct Held {
     bytes: Arc<[u8]>,
-    /// Whether this store has written it, or found it whole, in the folder.
-    stored: bool,
+    /// Whether it is in the folder, and synced there: until then each writer that names it has to sync it.
+    durable: bool,
 }
 
 /// A blob, or another whole file, that was written and is not known to be durable yet.
@@ -30,12 +35,25 @@ pub(crate) struct Unsynced<F: Fs> {
     bytes: Arc<[u8]>,
     /// `None` after a failed sync: the kernel may have dropped its pages, so it is stored anew.
     pub(crate) file: Option<F::File>,
+    /// Who holds it in memory.
+    holder: Option<(InMemory, BlobRef)>,
 }
 
 impl<F: Fs> Unsynced<F> {
     /// The folder that holds its name.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// It, and its name, are durable: the file gives its bytes from now on, unless they are few.
+    pub(crate) fn is_durable(&self) {
+        let Some((holder, name)) = &self.holder else { return };
+        let mut held = holder.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.bytes.len() > MOST_HELD {
+            held.remove(name);
+        } else if let Some(held) = held.get_mut(name) {
+            held.durable = true;
+        }
     }
 
     /// Writes it once more, whatever stands under its name: a sync of it has failed.
@@ -47,7 +65,7 @@ impl<F: Fs> Unsynced<F> {
 impl<F: Fs> BlobStore<F> {
     /// Blobs in a folder; `None` keeps them in memory.
     pub fn new(fs: Arc<F>, dir: Option<PathBuf>) -> Self {
-        Self { fs, dir, held: Mutex::default() }
+        Self { fs, dir, held: Arc::default() }
     }
 
     /// The name of some bytes.
@@ -60,7 +78,7 @@ impl<F: Fs> BlobStore<F> {
     /// through [`crate::Writer::put_blob`] only.
     pub(crate) fn hold(&self, bytes: &[u8]) -> BlobRef {
         let name = Self::name(bytes);
-        self.held().entry(name).or_insert_with(|| Held { bytes: bytes.into(), stored: false });
+        self.held().entry(name).or_insert_with(|| Held { bytes: bytes.into(), durable: false });
         name
     }
 
@@ -72,19 +90,12 @@ impl<F: Fs> BlobStore<F> {
             return Ok(None);
         };
         let unsynced = store_whole(&*self.fs, dir, &name.hex(), bytes)?;
-        self.mark(name);
-        Ok(Some(unsynced))
+        Ok(Some(Unsynced { holder: Some((Arc::clone(&self.held), *name)), ..unsynced }))
     }
 
-    /// Whether [`BlobStore::store`] has seen to it already.
-    pub(crate) fn is_stored(&self, name: &BlobRef) -> bool {
-        self.held().get(name).is_some_and(|held| held.stored)
-    }
-
-    fn mark(&self, name: &BlobRef) {
-        if let Some(held) = self.held().get_mut(name) {
-            held.stored = true;
-        }
+    /// Whether nothing is to be done for it any more. What another writer has only stored is no promise yet.
+    pub(crate) fn is_durable(&self, name: &BlobRef) -> bool {
+        self.held().get(name).is_some_and(|held| held.durable)
     }
 
     /// The folder.
@@ -103,7 +114,7 @@ pub(crate) fn store_whole<F: Fs>(fs: &F, dir: &Path, name: &str, bytes: Arc<[u8]
         Ok(file) if read_all(&file).is_ok_and(|there| there == *bytes) => file,
         _ => write_whole(fs, dir, name, &bytes)?,
     };
-    Ok(Unsynced { dir: dir.into(), name: name.into(), bytes, file: Some(file) })
+    Ok(Unsynced { dir: dir.into(), name: name.into(), bytes, file: Some(file), holder: None })
 }
 
 /// Temporary name, bytes, rename.

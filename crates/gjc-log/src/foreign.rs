@@ -50,6 +50,8 @@ pub(crate) struct Watched {
     gone: Option<String>,
     /// It ends in the middle of another program's line, seen first at this time.
     half: Option<(Stat, Instant)>,
+    /// So long is the file with a part of our own lines that could not be cut off again.
+    pub(crate) uncut: Option<u64>,
 }
 
 /// How a file compares with what we know.
@@ -85,9 +87,12 @@ impl<F: Fs> Writer<F> {
         }
         let here = file.stat()?;
         let ours = named.as_ref().is_ok_and(|named| same_file(named, &here));
-        if ours && here.len > self.written && own_part(&**file, &self.unwritten, self.written, here.len) {
-            // Ours, from an attempt whose rest could not be cut off at the time.
+        // Ours, from an attempt whose rest could not be cut off at the time. Only then: another program's line begins as
+        // ours do.
+        let uncut = here.len > self.written && self.watched.uncut == Some(here.len);
+        if ours && uncut && own_part(&**file, &self.unwritten, self.written, here.len) {
             file.truncate(self.written)?;
+            self.watched.uncut = None;
             *left = Some(file.stat()?);
             return Ok(());
         }
@@ -271,9 +276,10 @@ impl<F: Fs> Writer<F> {
             self.found = scanned.covered;
             *place = Arc::clone(&file);
             self.shared.rehoused(file, scanned.covered);
-            if let Some(header) = scanned.header {
-                self.header = header;
-            }
+        }
+        // Another program may have changed it behind our lines too, with a patch.
+        if let Some(header) = scanned.header {
+            self.header = header;
         }
         for (at, bytes) in kept {
             self.shared.keep(at, &bytes);
@@ -300,6 +306,8 @@ impl<F: Fs> Writer<F> {
     /// says so, and only words that a person typed restore trust.
     fn take_line(&mut self, line: &[u8]) {
         let Ok(frame) = scan::frame(line) else { return };
+        // What a scan will say of it (that its parent is missing, that it is a repeat) is not known here.
+        self.unscanned = true;
         let (before, off, start) = (self.label(), self.end(), self.unwritten.len());
         let mut label = frame.label;
         let entry = (before != Label::PUBLIC_TRUSTED).then(|| std::str::from_utf8(line).ok().map(Entry::parse));

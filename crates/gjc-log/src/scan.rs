@@ -59,7 +59,7 @@ pub struct Frame {
 const BUFFER: usize = 256 * 1024;
 /// The longest line that is looked at as a whole. No entry comes near it; what is longer is damage: records at its beginning
 /// are read, and the rest is passed over.
-const LONGEST: usize = 128 << 20;
+pub(crate) const LONGEST: usize = 128 << 20;
 /// How often a damaged line may be read in search of whole records, and how much of a short one.
 const GLUED_LOOKS: usize = 8;
 const GLUED_LEAST: usize = 1 << 16;

@@ -18,6 +18,11 @@ pub struct Lsn {
     pub len: u64,
 }
 
+/// Bytes that are laid down anew between two looks at the file.
+const CHUNK: usize = 256 * 1024;
+/// So much of the end of a file that was opened may be lines of a writer that died before it synced them.
+const OLD_END: u64 = 1 << 20;
+
 /// How far a session is written and durable, and how storage does.
 #[derive(Debug, Clone, Default)]
 pub struct Storage {
@@ -84,6 +89,8 @@ struct State<F: Fs> {
     dirs: BTreeSet<PathBuf>,
     publish: Option<Publish>,
     written: u64,
+    /// How long the file was when it was opened.
+    found: u64,
     /// How much of this file is known to be durable.
     synced: u64,
     /// No sync of less than this keeps what was promised before places moved.
@@ -130,6 +137,7 @@ impl<F: Fs> Shared<F> {
             dirs: BTreeSet::new(),
             publish: None,
             written: 0,
+            found: 0,
             synced: 0,
             least: 0,
             durable: Lsn::default(),
@@ -162,7 +170,7 @@ impl<F: Fs> Shared<F> {
             let mut state = self.lock();
             state.path = path.into();
             state.file = Some(file);
-            state.written = stat.len;
+            (state.written, state.found) = (stat.len, stat.len);
         }
         self.tell();
     }
@@ -315,8 +323,13 @@ impl<F: Fs> Shared<F> {
         }
         for dir in &work.dirs {
             gjc_fp::fp!("log.sync.dir", io).map_err(Failed::Name)?;
-            self.fs.sync_dir(dir).map_err(Failed::Name)?;
+            match self.fs.sync_dir(dir) {
+                // Nobody can sync a folder that we may not read; the session shall not wait for that for ever.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.is_above(dir) => {}
+                done => done.map_err(Failed::Name)?,
+            }
         }
+        work.blobs.iter().for_each(Unsynced::is_durable);
         self.sync_lines(work).map_err(Failed::Sync)?;
         gjc_fp::fp!("log.sync.after_data");
         let (ours, named) = (work.file.stat().map_err(Failed::Name)?, self.stat_name());
@@ -342,6 +355,11 @@ impl<F: Fs> Shared<F> {
             gjc_fp::fp!("log.publish.durable");
         }
         Ok(())
+    }
+
+    /// Whether it is above the folder of the session file.
+    fn is_above(&self, dir: &Path) -> bool {
+        self.lock().path.parent().is_some_and(|bucket| bucket != dir && bucket.starts_with(dir))
     }
 
     /// A blob whose sync fails is stored anew, once at a time.
@@ -382,47 +400,68 @@ impl<F: Fs> Shared<F> {
         Ok(())
     }
 
-    /// Lays down once more, in place, what is not known to be durable: our own bytes from memory, those that were there
-    /// before us as they read. Returns how many bytes of ours read back otherwise.
+    /// Lays down once more, in place, all that was written since the last good sync, also what was appended while the sync
+    /// that failed ran: our own bytes from memory, those of others as they read. Of what stood there when the file was
+    /// opened only the end: a writer that died may not have synced it, and what we add hangs on it; the rest is old.
+    /// Returns how many bytes of ours read back otherwise.
     fn lay_anew(&self, work: &Work<F>) -> io::Result<u64> {
         let mut left = self.left();
-        let (mut at, kept) = {
+        let (mut at, kept, written) = {
             let state = self.lock();
             if state.home != work.home {
                 return Err(io::Error::other("the session went on in another file"));
             }
-            (state.synced, state.kept.clone())
+            (state.synced.max(state.found.saturating_sub(OLD_END)), state.kept.clone(), state.written)
         };
-        // Never over what another program has put there: the writer looks into that first.
-        if *left != Some(work.file.stat()?) {
-            return Err(io::Error::other("the session file was changed by another program before it was durable"));
-        }
+        self.unchanged(work, &left)?;
         let mut differed = 0;
-        for (from, bytes) in kept.iter().filter(|(from, _)| *from < work.written) {
-            self.copy_back(&work.file, at, *from)?;
+        for (from, bytes) in &kept {
+            self.copy_back(work, &mut left, at, *from)?;
             let mut there = vec![0; bytes.len()];
             let got = work.file.read_at(&mut there, *from).unwrap_or_default();
             differed += there.iter().zip(&bytes[..]).filter(|(there, ours)| there != ours).count() as u64;
             differed += (bytes.len() - got.min(bytes.len())) as u64;
             gjc_fp::fp!("log.sync.rewrite", io)?;
-            work.file.rewrite_at(bytes, *from)?;
-            at = from + bytes.len() as u64;
+            self.rewrite(work, &mut left, bytes, *from)?;
+            at = at.max(from + bytes.len() as u64);
         }
-        self.copy_back(&work.file, at, work.written)?;
-        *left = Some(work.file.stat()?);
+        self.copy_back(work, &mut left, at, written)?;
         gjc_fp::fp!("log.sync.rewritten");
         Ok(differed)
     }
 
-    /// Bytes of a dead writer: nothing of them was promised, but they shall not lose their chance.
-    fn copy_back(&self, file: &F::File, mut from: u64, to: u64) -> io::Result<()> {
-        let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).min(256 * 1024)];
+    /// Never over what another program has put there, nor behind an end that it has cut off: the writer looks into that
+    /// first.
+    fn unchanged(&self, work: &Work<F>, left: &Option<Stat>) -> io::Result<()> {
+        if *left == Some(work.file.stat()?) {
+            return Ok(());
+        }
+        Err(io::Error::other("the session file was changed by another program before it was durable"))
+    }
+
+    fn rewrite(&self, work: &Work<F>, left: &mut Option<Stat>, bytes: &[u8], at: u64) -> io::Result<()> {
+        for (index, chunk) in bytes.chunks(CHUNK).enumerate() {
+            self.unchanged(work, left)?;
+            let done = work.file.rewrite_at(chunk, at + (index * CHUNK) as u64);
+            // Only the time may be another: what else differs is the doing of another program.
+            let now = work.file.stat()?;
+            if let Some(left) = left {
+                left.mtime_ns = now.mtime_ns;
+            }
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of other writers: nothing of them was promised, but they shall not lose their chance.
+    fn copy_back(&self, work: &Work<F>, left: &mut Option<Stat>, mut from: u64, to: u64) -> io::Result<()> {
+        let mut buffer = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).min(CHUNK)];
         while from < to {
             let len = usize::try_from(to - from).unwrap_or(usize::MAX).min(buffer.len());
-            match file.read_at(&mut buffer[..len], from)? {
+            match work.file.read_at(&mut buffer[..len], from)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 got => {
-                    file.rewrite_at(&buffer[..got], from)?;
+                    self.rewrite(work, left, &buffer[..got], from)?;
                     from += got as u64;
                 }
             }
@@ -462,7 +501,8 @@ impl<F: Fs> State<F> {
     fn begin(&mut self, file: Arc<F::File>, len: u64) {
         self.file = Some(file);
         self.home += 1;
-        (self.written, self.synced, self.wanted) = (len, 0, 0);
+        // Nothing of another content is known to be old.
+        (self.written, self.found, self.synced, self.wanted) = (len, 0, 0, 0);
         self.kept.clear();
         (self.doubtful, self.broken, self.unnamed) = (false, None, None);
     }

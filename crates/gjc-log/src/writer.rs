@@ -10,11 +10,11 @@ use crate::lease::{Lease, Lock};
 use crate::reader::{parse_body, read_entry};
 use crate::scan::{Frame, Scanned, frame};
 use crate::sync::{Lsn, Shared, Storage};
-use crate::tail::append_all;
-use gjc_entry::tree::NewNode;
+use crate::tail::append_whole;
+use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
-    At, BlobRef, Body, Clock, Damage, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message, NeedsIndex,
-    Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
+    At, BlobRef, Body, Clock, Damage, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
+    NeedsIndex, Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -22,6 +22,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
+
+/// A scan reads a line up to 128 MiB, with its line feed; what it would call damage is never written.
+const LONGEST: u32 = crate::scan::LONGEST as u32 - 1;
 
 /// When entries are made durable without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,6 +131,8 @@ pub struct Writer<F: Fs> {
     pub(crate) damage: Vec<Damage>,
     /// All damage of the file that scans have found, for the index file.
     pub(crate) scars: Vec<Damage>,
+    /// Whether the file has lines that only a scan can judge: then no index is left.
+    pub(crate) unscanned: bool,
     /// Stands in for the lock where the file system refuses one.
     pub(crate) lease: Option<Lease<F>>,
 }
@@ -165,12 +170,13 @@ impl<F: Fs> Writer<F> {
             unstored: Vec::new(),
             artifacts: Artifacts::default(),
             cache: Cache::default(),
-            longest: u32::MAX,
+            longest: LONGEST,
             thread: None,
             place,
             watched: Watched::default(),
             damage: Vec::new(),
             scars: Vec::new(),
+            unscanned: false,
             lease: None,
         };
         match (&writer.place, found) {
@@ -294,13 +300,14 @@ impl<F: Fs> Writer<F> {
         self.unwritten.extend_from_slice(text);
         self.unwritten.push(b'\n');
         self.last = self.last.max(time);
-        self.skeleton.push(NewNode { at, kind, id, parent, label });
+        let pushed = self.skeleton.push(NewNode { at, kind, id, parent, label });
+        self.unscanned |= !matches!(pushed, Pushed::New(_));
     }
 
     /// Takes bytes into the blob store; they are written before the lines that name them.
     pub fn put_blob(&mut self, bytes: &[u8]) -> BlobRef {
         let name = self.env.blobs.hold(bytes);
-        let there = self.unstored.contains(&name) || self.env.blobs.is_stored(&name);
+        let there = self.unstored.contains(&name) || self.env.blobs.is_durable(&name);
         if !matches!(self.place, Place::Memory) && !there {
             self.unstored.push(name);
         }
@@ -356,9 +363,11 @@ impl<F: Fs> Writer<F> {
             let at = self.written;
             let end = at + self.unwritten.len() as u64;
             if !self.unwritten.is_empty() {
-                let done = append_all(&**file, &self.unwritten, at);
+                let done = append_whole(&**file, &self.unwritten, at);
                 *left = file.stat().ok();
-                done?;
+                self.watched.uncut =
+                    done.as_ref().err().filter(|failed| failed.uncut > 0).map(|failed| at + failed.uncut);
+                done.map_err(io::Error::from)?;
                 gjc_fp::fp!("log.append.written");
                 if left.is_some_and(|left| left.len != end) {
                     // Another program appended between the look and the write; the next look takes its lines in.
@@ -382,7 +391,8 @@ impl<F: Fs> Writer<F> {
     fn store_blobs(&self) -> io::Result<Vec<Unsynced<F>>> {
         if let Some(dir) = self.env.blobs.dir().filter(|_| !self.unstored.is_empty()) {
             // A session of another program, or one that was brought here from elsewhere, comes without it.
-            let mut holders = BTreeSet::new();
+            // Another writer may have made it a moment ago: its name is synced here too.
+            let mut holders: BTreeSet<PathBuf> = dir.parent().map(Path::to_path_buf).into_iter().collect();
             let made = make_dirs(&*self.env.fs, dir, &mut holders);
             self.shared.new_names_in(holders);
             made?;
@@ -520,7 +530,8 @@ impl<F: Fs> Writer<F> {
     /// Leaves an index file for the next open of a large session: best effort, while the lock is still ours.
     fn keep_index(&mut self) {
         let (Some(agent_dir), Place::Disk { path, file }) = (&self.env.agent_dir, &self.place) else { return };
-        if self.written == self.found || self.written < index::SMALLEST || !self.unwritten.is_empty() {
+        if self.unscanned || self.written == self.found || self.written < index::SMALLEST || !self.unwritten.is_empty()
+        {
             return;
         }
         let Some(stat) = file.stat().ok().filter(|stat| Some(*stat) == *self.shared.left()) else { return };
@@ -536,9 +547,26 @@ fn lies_at<T: FsFile>(file: &T, bytes: &[u8], at: u64) -> bool {
     crate::tail::own_part(file, bytes, at, at + bytes.len() as u64)
 }
 
-/// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file.
+/// Whether an entry makes the first write due. Until the model has answered, a session is not worth a file; but what
+/// was delivered to it shall not be delivered again.
 fn makes_due(body: &Body) -> bool {
-    matches!(body, Body::Message(Message::Assistant(_))) || body.kind() == Kind::OwnDelivered
+    match body {
+        Body::Message(Message::Assistant(_)) => true,
+        Body::CustomMessage { details: Some(details), .. } => {
+            #[derive(serde::Deserialize)]
+            struct Details {
+                #[serde(rename = "gjc")]
+                _gjc: Ours,
+            }
+            #[derive(serde::Deserialize)]
+            struct Ours {
+                #[serde(rename = "delivered")]
+                _delivered: DeliveryId,
+            }
+            serde_json::from_str::<Details>(details.get()).is_ok()
+        }
+        _ => body.kind() == Kind::OwnDelivered,
+    }
 }
 
 impl<F: Fs> Source for Writer<F> {

@@ -46,7 +46,11 @@ impl Fs for OsFs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let dir = retry(|| OpenOptions::new().read(true).custom_flags(O_DIRECTORY).open(dir))?;
-        retry(|| dir.sync_all())
+        match retry(|| dir.sync_all()) {
+            // The file system knows no sync of a folder: there is nothing more to be done for its names.
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) => Ok(()),
+            done => done,
+        }
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {

@@ -388,3 +388,40 @@ fn pi_appends_to_and_rewrites_the_open_file() {
     // Leaf moves are no loss: the path of the person who works here is whole.
     assert_eq!(writer.path(Leaf::Current).unwrap().0.iter().filter(|node| node.kind == Kind::Message).count(), 6);
 }
+
+both!(half_a_line_of_another_program_that_begins_as_ours_do_is_not_cut, bench => {
+    let mut writer = begun(&bench);
+    let theirs = line("0000000a", "null", "");
+    let begin = "{\"type\":\"message\",\"id\":\"";
+    assert!(theirs.starts_with(begin) && String::from_utf8_lossy(&bench.bytes()).contains(begin));
+    append(&bench, begin);
+    let before = bench.bytes();
+    add(&mut writer, user("셋"));
+    assert_eq!(bench.bytes(), before, "its end is waited for");
+    append(&bench, &theirs[begin.len()..]);
+    heal(&mut writer);
+    assert_eq!(texts(&writer), ["하나", "둘", "셋"]);
+    assert!(writer.skeleton().unwrap().find(&EntryId::new("0000000a")).is_some());
+    assert!(writer.take_damage().is_empty());
+});
+
+#[test]
+fn half_a_line_of_ours_that_could_not_be_cut_off_is_cut_off_later() {
+    use std::sync::atomic::Ordering;
+    let sim = SimFs::new();
+    let bench = Bench::new(Arc::new(Wrapped::new(sim.clone(), false)), Path::new("/agent")).unwatched();
+    let mut writer = begun(&bench);
+    let before = bench.bytes().len();
+    bench.fs.hooks.no_truncate.store(true, Ordering::Relaxed);
+    sim.fault(Fault::ShortWrite { bytes: 24 });
+    add(&mut writer, user("셋"));
+    assert!(failure(&writer).is_some());
+    assert_eq!(bench.bytes().len(), before + 24);
+    add(&mut writer, user("넷"));
+    assert_eq!(bench.bytes().len(), before + 24);
+    bench.fs.hooks.no_truncate.store(false, Ordering::Relaxed);
+    heal(&mut writer);
+    assert_eq!(texts(&writer), ["하나", "둘", "셋", "넷"]);
+    drop(writer);
+    assert!(Reader::open(&*bench.fs, &bench.path()).unwrap().damage.is_empty());
+}

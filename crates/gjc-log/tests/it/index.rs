@@ -329,3 +329,52 @@ fn an_index_file_about_another_content_is_found_out_when_an_entry_is_used() {
     let texts = |reader: &Reader<OsFs>| testkit::log::texts(reader);
     assert_eq!(texts(&quick), texts(&plain));
 }
+
+both!(what_others_changed_is_in_the_index_that_a_writer_leaves_or_there_is_none, bench => {
+    use gjc_entry::{Header, SessionId};
+    use gjc_log::{LogEnv, Reader, Writer};
+    use testkit::log::{add, heal, sync};
+    use testkit::session::{answer, user};
+    let root = bench.root.clone();
+    let env = LogEnv { agent_dir: Some(root.clone()), ..bench.env() };
+    let append = |text: &str| {
+        bench.fs.open(&bench.path(), Open::Append).unwrap().append(text.as_bytes()).unwrap();
+    };
+    let same = |path: &Path| {
+        let plain = Reader::open(&*bench.fs, path).unwrap();
+        let quick = Reader::open_with(&*bench.fs, path, &root).unwrap();
+        assert_eq!((seen(&plain.value), &plain.damage), (seen(&quick.value), &quick.damage));
+        assert_eq!(plain.value.header().title, quick.value.header().title);
+        plain
+    };
+    let mut writer = Writer::create(env, bench.path(), bench.create().header().clone());
+    add(&mut writer, answer("x"));
+    for number in 0..300 {
+        add(&mut writer, user(&format!("{number} {}", "한글 ".repeat(600))));
+    }
+    sync(&mut writer).unwrap();
+    append("{\"type\":\"header_patch\",\"id\":\"0000000b\",\"parentId\":null,\"patch\":{\"title\":\"제목\"}}\n");
+    add(&mut writer, user("뒤"));
+    sync(&mut writer).unwrap();
+    assert_eq!(writer.header().title.as_deref(), Some("제목"));
+    // A parent that is nowhere, and a second line of the same id.
+    append(&(record("0000000c", "\"dddddddd\"", "") + "\n"));
+    append(&(record("0000000c", "null", "") + "\n"));
+    add(&mut writer, user("끝"));
+    sync(&mut writer).unwrap();
+    let fork = bench.path().with_file_name("fork.jsonl");
+    let header = Header { id: SessionId::new("fork").unwrap(), title: None, ..writer.header().clone() };
+    bench.forget();
+    writer.save_as(&fork, header).unwrap();
+    heal(&mut writer);
+    drop(writer);
+    assert!(same(&fork).damage.len() > 1);
+    // And without the second file.
+    let writer = Writer::open(LogEnv { agent_dir: Some(root.clone()), ..bench.env() }, &bench.path());
+    let mut writer = writer.unwrap().0.value;
+    append("{\"type\":\"header_patch\",\"id\":\"0000000d\",\"parentId\":null,\"patch\":{\"title\":\"둘째\"}}\n");
+    add(&mut writer, user("뒤"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    assert_eq!(same(&bench.path()).value.header().title.as_deref(), Some("둘째"));
+});

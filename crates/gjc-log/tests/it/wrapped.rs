@@ -3,6 +3,8 @@
 use gjc_log::fs::{Fs, FsFile, Held, Open, Owner, Stat};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// On top of `F`: locks may be refused, and another program may be faster at the moment of an append.
@@ -17,6 +19,25 @@ pub(crate) struct Hooks {
     /// Appended by another program right before, or right after, our next append.
     pub(crate) before_append: Mutex<Option<Vec<u8>>>,
     pub(crate) after_append: Mutex<Option<Vec<u8>>>,
+    /// The next sync says that it has begun, and waits until it may.
+    pub(crate) hold_sync: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+    /// A folder that may not be read.
+    pub(crate) unreadable: Mutex<Option<PathBuf>>,
+    /// Nothing can be cut off.
+    pub(crate) no_truncate: AtomicBool,
+    /// Bytes that were written over others.
+    pub(crate) rewritten: AtomicU64,
+    /// Cut to so many bytes by another program right after our next rewrite.
+    pub(crate) cut_after_rewrite: Mutex<Option<u64>>,
+}
+
+impl Hooks {
+    /// Holds the next sync: a message when it has begun, and what lets it go on.
+    pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
+        let ((begun, begins), (goes_on, go_on)) = (channel(), channel());
+        *self.hold_sync.lock().unwrap() = Some((begun, go_on));
+        (begins, goes_on)
+    }
 }
 
 pub(crate) struct WrappedFile<F: Fs> {
@@ -43,6 +64,9 @@ impl<F: Fs> Fs for Wrapped<F> {
         self.inner.rename(from, to)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.hooks.unreadable.lock().unwrap().as_deref() == Some(dir) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         self.inner.sync_dir(dir)
     }
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -78,15 +102,28 @@ impl<F: Fs> FsFile for WrappedFile<F> {
         done
     }
     fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.inner.rewrite_at(bytes, offset)
+        self.hooks.rewritten.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.inner.rewrite_at(bytes, offset)?;
+        match self.hooks.cut_after_rewrite.lock().unwrap().take() {
+            Some(len) => self.inner.truncate(len),
+            None => Ok(()),
+        }
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.inner.read_at(buf, offset)
     }
     fn truncate(&self, len: u64) -> io::Result<()> {
-        self.inner.truncate(len)
+        match self.hooks.no_truncate.load(Ordering::Relaxed) {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => self.inner.truncate(len),
+        }
     }
     fn sync_data(&self) -> io::Result<()> {
+        let held = self.hooks.hold_sync.lock().unwrap().take();
+        if let Some((begun, go_on)) = held {
+            begun.send(()).unwrap();
+            go_on.recv().unwrap();
+        }
         self.inner.sync_data()
     }
     fn stat(&self) -> io::Result<Stat> {

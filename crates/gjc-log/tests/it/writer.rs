@@ -412,3 +412,81 @@ fn an_effect_of_several_entries_is_written_intent_first() {
     drop(writer);
     assert_eq!(texts(&bench.open().unwrap().0.value), ["x", "intent", "first", "second"]);
 }
+
+#[test]
+fn a_long_hole_at_the_end_is_told_of_and_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(OsFs), dir.path()).unwatched();
+    let mut writer = bench.create();
+    add(&mut writer, answer("하나"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let whole = bench.bytes();
+    let hole = 300 << 20;
+    for (torn, kept) in [
+        (String::new(), true),
+        ("{\"type\":\"mess 반".into(), true),
+        ("말".repeat(500_000), true),
+        (String::new(), false),
+    ] {
+        std::fs::remove_file(bench.path().with_extension("jsonl.torn")).unwrap_or_default();
+        // Without a line feed the record in front of the hole is whole all the same.
+        let record = if kept { &whole[..] } else { &whole[..whole.len() - 1] };
+        std::fs::write(bench.path(), [record, torn.as_bytes()].concat()).unwrap();
+        let (from, len) = (record.len(), record.len() + torn.len() + hole);
+        std::fs::OpenOptions::new().write(true).open(bench.path()).unwrap().set_len(len as u64).unwrap();
+        let (loaded, repaired) = bench.open().unwrap();
+        let Repaired::Cut { bytes, saved } = repaired else { panic!("{repaired:?}") };
+        assert_eq!(bytes as usize, torn.len() + hole);
+        assert_eq!(texts(&loaded.value), ["하나"]);
+        drop(loaded);
+        assert_eq!(bench.bytes(), whole);
+        let (count, saved) = (torn.len() + hole, std::fs::read_to_string(saved).unwrap());
+        let told =
+            format!("# {count} bytes from byte {from}, the last {hole} of them are NUL and left out here, cut at ");
+        assert!(saved.starts_with(&told), "{:?}", &saved[..saved.len().min(200)]);
+        assert!(saved.ends_with(&format!("Z\n{torn}\n")));
+    }
+}
+
+#[test]
+fn a_long_torn_tail_is_saved_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(OsFs), dir.path()).unwatched();
+    let mut writer = bench.create();
+    add(&mut writer, answer("하나"));
+    sync(&mut writer).unwrap();
+    drop(writer);
+    let whole = bench.bytes();
+    let torn = [&"반 줄 ".repeat(150_000).into_bytes()[..], &[0; 700]].concat();
+    std::fs::write(bench.path(), [&whole[..], &torn].concat()).unwrap();
+    let Repaired::Cut { saved, .. } = bench.open().unwrap().1 else { panic!() };
+    let saved = std::fs::read(saved).unwrap();
+    assert!(saved.starts_with(format!("# {} bytes from byte {}, cut at ", torn.len(), whole.len()).as_bytes()));
+    assert!(saved.ends_with(&[&torn[..], b"\n"].concat()));
+}
+
+#[test]
+fn no_line_is_written_that_a_scan_would_not_read() {
+    let (_, bench) = simulated();
+    let mut writer = bench.memory();
+    add(&mut writer, answer("a"));
+    let long = "x".repeat(128 << 20);
+    assert!(matches!(writer.append(Batch::One(draft(user(&long)))), Err(Refused::TooLong(_))));
+    assert_eq!(texts(&writer), ["a"]);
+}
+
+both!(what_was_delivered_makes_the_first_write_due, bench => {
+    use gjc_entry::{Body, Content};
+    let message = |details: &str| Body::CustomMessage {
+        custom_type: "알림".into(),
+        content: Content::Text("왔다".into()),
+        display: true,
+        details: serde_json::value::RawValue::from_string(details.into()).ok(),
+    };
+    let mut writer = bench.create();
+    add(&mut writer, message("{\"gjc\":{\"other\":1},\"delivered\":\"d\"}"));
+    assert!(!writer.on_disk());
+    add(&mut writer, message("{\"gjc\":{\"delivered\":\"d-1\"}}"));
+    assert!(writer.on_disk());
+});

@@ -148,3 +148,12 @@ fn two_files_with_one_id_are_both_named_and_none_is_chosen() {
     let Err(error) = dir.find("/a", "abc") else { panic!("one was chosen") };
     assert!(error.to_string().contains("--a--") && error.to_string().contains("--b--"), "{error}");
 }
+
+#[test]
+fn a_session_of_a_very_deep_folder_has_a_place_and_is_found() {
+    let dir = Dir::new();
+    let deep = format!("/{}", ["한글한글한글한글한글한"; 10].join("/"));
+    let path = dir.session(&gjc_store::bucket_name(Path::new(&deep)), "deep", &deep, 5, "깊은 곳");
+    assert_eq!(dir.find(&deep, "de").unwrap(), path);
+    assert_eq!(sweep_all(&OsFs, &dir.sessions()).unwrap().0[0].cwd, deep);
+}
