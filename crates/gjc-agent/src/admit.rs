@@ -333,7 +333,7 @@ impl<F: Fs> Session<F> {
         let storage = self.writer.storage().borrow().clone();
         let forbidden =
             matches!(&storage.health, Health::Failing(why) if why.kind() == io::ErrorKind::PermissionDenied);
-        if !storage.lost && !(forbidden && self.writer.has_unwritten()) {
+        if !(storage.lost || forbidden && self.writer.has_unwritten()) {
             return Ok(None);
         }
         let Some(lost) = self.writer.file_path() else { return Ok(None) };

@@ -187,6 +187,7 @@ impl Entry {
     /// As [`Entry::parse`].
     pub fn parse_linear(line: &str, place: Ordinal) -> Result<Self, FieldError> {
         let mut fields = Fields::parse(line)?;
+        fields.once(&["type", "customType", "gjcLabel"])?;
         // What the family's own migration replaces.
         let _ = (fields.raw("id"), fields.raw("parentId"));
         let kept = fields.raw("firstKeptEntryIndex");
