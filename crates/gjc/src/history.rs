@@ -141,7 +141,9 @@ impl Keeper {
         match event {
             EventBody::Message { message, .. } if message["role"] == "user" => {
                 let said = content(message);
-                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && kept.whole == said) {
+                if let Some(kept) =
+                    seen.kept.iter_mut().find(|kept| !kept.admitted && History::is_said(&said, &kept.whole))
+                {
                     kept.admitted = true;
                 }
             }
@@ -215,6 +217,7 @@ impl Inner {
             let _ = self.jobs.send(Box::new(move |worker| {
                 if let Ok(Some(history)) = worker.existing() {
                     let _ = history.settle(&ids, fate);
+                    history.tidy();
                 }
             }));
         }
@@ -236,10 +239,6 @@ struct Worker {
 impl Worker {
     /// The history, a new one where there is none.
     fn made(&mut self) -> Result<&mut History, HistoryError> {
-        // Another program, or a person, may have taken the file away.
-        if self.open.as_ref().is_some_and(|history| !history.is_there()) {
-            self.open = None;
-        }
         match &mut self.open {
             Some(history) => Ok(history),
             none => Ok(none.insert(History::open(&self.path)?)),
