@@ -23,7 +23,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use unicode_normalization::UnicodeNormalization;
 
 /// Why a prompt cannot be kept, or the kept ones cannot be seen.
@@ -160,6 +161,8 @@ enum Way {
     Alone,
     /// With others, by the locks of the file.
     Together,
+    /// The same, for writing where there is no write-ahead journal.
+    Rollback,
     /// Where nothing can be written, a file that has no journal is complete, and nobody changes it.
     Immutable,
 }
@@ -167,7 +170,9 @@ enum Way {
 impl History {
     /// How long a call waits for another program's lock.
     pub const PATIENCE: Duration = Duration::from_millis(250);
-    /// Of this, how long for having a write-ahead journal alone. A commit takes less; a program of the family that keeps the
+    /// How long it waits for other gjc's before that: a dozen of their transactions on a slow disk.
+    const QUEUE: Duration = Duration::from_millis(500);
+    /// Of [`Self::PATIENCE`], how long for having a write-ahead journal alone. A commit takes less; a program of the family that keeps the
     /// file open does not let go of it at all.
     const ALONE: Duration = Duration::from_millis(50);
     /// The longest write-ahead journal that is left for the next, in bytes: about 60 pages, a dozen prompts.
@@ -210,8 +215,10 @@ impl History {
         if !meta.is_file() {
             return Err(HistoryError::Foreign(self.path.clone()));
         }
+        let _turn = self.turn();
         let mut patience = Self::PATIENCE;
-        if self.has_wal() {
+        let wal = self.has_wal();
+        if wal {
             let done = self.connect(Way::Alone, Self::ALONE).and_then(|mut db| work(&mut db));
             match done.map_err(|why| error(&self.path, why)) {
                 // The other way maps the index, for the moment of one transaction.
@@ -222,7 +229,8 @@ impl History {
             }
             patience -= Self::ALONE;
         }
-        let done = match self.connect(Way::Together, patience).and_then(|mut db| work(&mut db)) {
+        let way = if wal || self.looking { Way::Together } else { Way::Rollback };
+        let done = match self.connect(way, patience).and_then(|mut db| work(&mut db)) {
             Err(why) if self.looking && cannot_open(&why) && !has_journal(&self.path) => {
                 self.connect(Way::Immutable, patience).and_then(|mut db| work(&mut db))
             }
@@ -251,12 +259,28 @@ impl History {
         match way {
             Way::Alone => db.query_row("PRAGMA locking_mode=EXCLUSIVE", [], |_| Ok(()))?,
             // Cut to nothing rather than removed: with `synchronous=FULL` that is synced, a removal is not.
-            Way::Together if !self.looking && !self.has_wal() => {
-                db.query_row("PRAGMA journal_mode=TRUNCATE", [], |_| Ok(()))?;
-            }
+            Way::Rollback => db.query_row("PRAGMA journal_mode=TRUNCATE", [], |_| Ok(()))?,
             Way::Together | Way::Immutable => {}
         }
         Ok(db)
+    }
+
+    /// Waits for the other gjc's that use the file: SQLite sleeps longer and longer between its looks at a lock, and who came
+    /// first may never get it. Whoever has waited long enough, or cannot wait here, goes on without: the locks of the file
+    /// are what counts.
+    fn turn(&self) -> (MutexGuard<'static, ()>, Option<fs::File>) {
+        /// Within a process one at a time: to close a file takes away all locks that the process has on it.
+        static ONE: Mutex<()> = Mutex::new(());
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of the folder, not of the file: some file systems make one lock of the two kinds.
+        let folder = self.path.parent().and_then(|dir| fs::File::open(dir).ok());
+        let begun = Instant::now();
+        while let Some(Err(fs::TryLockError::WouldBlock)) = folder.as_ref().map(fs::File::try_lock)
+            && begun.elapsed() < Self::QUEUE
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (one, folder)
     }
 
     /// Whether the file says that it has a write-ahead journal.
