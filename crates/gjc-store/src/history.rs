@@ -332,6 +332,18 @@ impl History {
         Ok(id)
     }
 
+    /// Says to which session a prompt went that was kept before its session was open. As durable as [`History::settle`].
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn place(&mut self, id: i64, said: &Said) -> Result<(), HistoryError> {
+        self.with(|db| {
+            db.execute_batch("PRAGMA synchronous=NORMAL")?;
+            let place = "UPDATE gjc_prompts SET cwd = ?2, session = ?3, file = ?4 WHERE id = ?1 AND session = ''";
+            db.execute(place, params![id, said.cwd, said.session, said.file]).map(drop)
+        })
+    }
+
     /// Says what became of prompts. Not synced: what a power cut takes away of it is found out again from the sessions.
     ///
     /// # Errors
