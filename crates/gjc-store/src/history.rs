@@ -24,7 +24,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use unicode_normalization::UnicodeNormalization;
 
 /// Why a prompt cannot be kept, or the kept ones cannot be seen.
@@ -274,10 +274,12 @@ impl History {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // Of the folder, not of the file: some file systems make one lock of the two kinds.
         let folder = self.path.parent().and_then(|dir| fs::File::open(dir).ok());
-        let begun = Instant::now();
-        while let Some(Err(fs::TryLockError::WouldBlock)) = folder.as_ref().map(fs::File::try_lock)
-            && begun.elapsed() < Self::QUEUE
-        {
+        for _ in 0..Self::QUEUE.as_millis() {
+            let Some(Err(fs::TryLockError::WouldBlock)) = folder.as_ref().map(fs::File::try_lock) else { break };
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "no event tells of a lock; SQLite waits for its own in the same way"
+            )]
             std::thread::sleep(Duration::from_millis(1));
         }
         (one, folder)

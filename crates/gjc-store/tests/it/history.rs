@@ -120,6 +120,18 @@ fn the_session_has_the_last_word() {
 }
 
 #[test]
+fn a_prompt_that_was_kept_before_its_session_was_open_goes_to_it_once() {
+    let world = world();
+    let mut history = History::open(&world.path).unwrap();
+    let id = history.record(&Said { session: String::new(), file: String::new(), ..said("먼저 한 말", 0) }).unwrap();
+    history.place(id, &Said { cwd: "/다른 곳".into(), ..said("", 0) }).unwrap();
+    history.place(id, &Said { session: "another".into(), ..said("", 0) }).unwrap();
+    let prompt = history.get(id).unwrap().unwrap();
+    assert_eq!((prompt.text.as_str(), prompt.cwd.as_str()), ("먼저 한 말", "/다른 곳"));
+    assert_eq!((prompt.session, prompt.fate), (Some(said("", 0).session), Fate::Open));
+}
+
+#[test]
 fn any_text_comes_back_as_it_was() {
     let world = world();
     let mut history = History::open(&world.path).unwrap();
