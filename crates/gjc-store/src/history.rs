@@ -12,7 +12,7 @@
 //! What never happens here: a row is deleted; a text comes in that nobody gave as a prompt; a caller waits for another
 //! program longer than [`History::PATIENCE`].
 
-use gjc_entry::{Body, Kind, Message, Skeleton, Source, Timestamp};
+use gjc_entry::{Block, Body, Content, Kind, Message, Skeleton, Source, Timestamp};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
 use rusqlite::config::DbConfig;
@@ -20,9 +20,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unicode_normalization::UnicodeNormalization;
 
@@ -140,42 +141,55 @@ impl Prompt {
     }
 }
 
-/// An open `history.db`.
+/// A `history.db`.
+///
+/// No connection outlives a call, and none maps the file into memory: a mapping of a file that somebody else cuts short
+/// kills the process, and the history must never take a session with it.
 #[derive(Debug)]
 pub struct History {
-    db: Connection,
     path: PathBuf,
-    /// Device and inode, to notice when the name means another file.
-    file: (u64, u64),
+    /// Nothing is written.
+    looking: bool,
     /// This process, as rows name it.
     process: String,
-    /// Both tables are known to be there.
-    ready: bool,
+}
+
+/// How a connection is made.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Nobody else may have the file: the index of its write-ahead journal is in memory of our own.
+    Alone,
+    /// With others, by the locks of the file.
+    Together,
+    /// The same, for writing where there is no write-ahead journal.
+    Rollback,
+    /// Where nothing can be written, a file that has no journal is complete, and nobody changes it.
+    Immutable,
 }
 
 impl History {
     /// How long a call waits for another program's lock.
     pub const PATIENCE: Duration = Duration::from_millis(250);
-    /// The longest journal that is left for the next, in bytes: about 60 pages, a dozen prompts.
+    /// How long it waits for other gjc's before that: a dozen of their transactions on a slow disk.
+    const QUEUE: Duration = Duration::from_millis(500);
+    /// Of [`Self::PATIENCE`], how long for having a write-ahead journal alone. A commit takes less; a program of the family that keeps the
+    /// file open does not let go of it at all.
+    const ALONE: Duration = Duration::from_millis(50);
+    /// The longest write-ahead journal that is left for the next, in bytes: about 60 pages, a dozen prompts.
     const JOURNAL: u64 = 256 << 10;
 
-    /// Opens the history at `path`; a new one, for the owner's eyes only, where there is none.
+    /// The history at `path`; a new one, for the owner's eyes only, where there is none.
     ///
     /// # Errors
     /// [`HistoryError`]. What is there and is no history is not touched.
     pub fn open(path: &Path) -> Result<Self, HistoryError> {
-        let made = make(path).map_err(|why| HistoryError::Io { path: path.into(), why })?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let history = Self::connect(path, flags)?;
-        // Its shared memory does not reach other hosts. A file that is there already stays in the mode that it is in.
-        if made && !is_remote(path) {
-            let set = history.db.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()));
-            set.map_err(|why| history.error(why))?;
-        }
+        let history = Self { path: path.into(), looking: false, process: this_process() };
+        history.make()?;
+        history.with(read)?;
         Ok(history)
     }
 
-    /// Opens the history at `path` for looking; `None` where there is none.
+    /// The history at `path` for looking; `None` where there is none.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -185,44 +199,109 @@ impl History {
             Err(why) => return Err(HistoryError::Io { path: path.into(), why }),
             Ok(_) => {}
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        match Self::connect(path, flags) {
-            // Where nothing can be written, a file that has no journal is complete, and nobody changes it.
-            Err(HistoryError::Sql { why, .. }) if cannot_open(&why) && !has_journal(path) => {
-                let name = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-                let uri = PathBuf::from(format!("file:{name}?immutable=1"));
-                Self::connect_as(path, &uri, flags | OpenFlags::SQLITE_OPEN_URI).map(Some)
-            }
-            other => other.map(Some),
-        }
+        let history = Self { path: path.into(), looking: true, process: this_process() };
+        history.with(read)?;
+        Ok(Some(history))
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
-        Self::connect_as(path, path, flags)
+    fn make(&self) -> Result<(), HistoryError> {
+        make(&self.path).map_err(|why| HistoryError::Io { path: self.path.clone(), why })
     }
 
-    fn connect_as(path: &Path, name: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
-        let io = |why| HistoryError::Io { path: path.into(), why };
-        let meta = fs::metadata(path).map_err(io)?;
+    /// Does something with a connection of its own. It is begun anew where the file cannot be had in one way.
+    fn with<T>(&self, mut work: impl FnMut(&mut Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
+        let meta = fs::metadata(&self.path).map_err(|why| HistoryError::Io { path: self.path.clone(), why })?;
         // A pipe or a device would be waited for.
         if !meta.is_file() {
-            return Err(HistoryError::Foreign(path.into()));
+            return Err(HistoryError::Foreign(self.path.clone()));
         }
-        let sql = |why| error(path, why);
-        let db = Connection::open_with_flags(name, flags).map_err(sql)?;
-        db.busy_timeout(Self::PATIENCE).map_err(sql)?;
-        // The last to close would otherwise copy the journal into the file and sync both, at every end of every gjc: see
-        // `tidy`.
-        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
-        // Reads the file for the first time.
-        db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(sql)?;
-        Ok(Self { db, path: path.into(), file: (meta.dev(), meta.ino()), process: this_process(), ready: false })
+        let _turn = self.turn();
+        let mut patience = Self::PATIENCE;
+        let wal = self.has_wal();
+        if wal {
+            let done = self.connect(Way::Alone, Self::ALONE).and_then(|mut db| work(&mut db));
+            match done.map_err(|why| error(&self.path, why)) {
+                // The other way maps the index, for the moment of one transaction.
+                Err(HistoryError::Busy(_)) => {}
+                // A file that may only be read cannot be locked for oneself.
+                Err(HistoryError::Sql { .. }) if self.looking => {}
+                done => return done,
+            }
+            patience -= Self::ALONE;
+        }
+        let way = if wal || self.looking { Way::Together } else { Way::Rollback };
+        let done = match self.connect(way, patience).and_then(|mut db| work(&mut db)) {
+            Err(why) if self.looking && cannot_open(&why) && !has_journal(&self.path) => {
+                self.connect(Way::Immutable, patience).and_then(|mut db| work(&mut db))
+            }
+            done => done,
+        };
+        done.map_err(|why| error(&self.path, why))
     }
 
-    /// Whether the name still means the file that is open.
+    fn connect(&self, way: Way, patience: Duration) -> rusqlite::Result<Connection> {
+        // For looking too: a journal that a dead process has left is played back by the first who comes.
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut name = self.path.clone();
+        if matches!(way, Way::Immutable) {
+            let path = self.path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            name = PathBuf::from(format!("file:{path}?immutable=1"));
+            flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        }
+        let db = Connection::open_with_flags(name, flags)?;
+        db.busy_timeout(patience)?;
+        // The last to close would otherwise copy the journal into the file and sync both, with every prompt: see `tidy`.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        db.query_row("PRAGMA mmap_size=0", [], |_| Ok(())).optional()?;
+        if self.looking {
+            db.execute_batch("PRAGMA query_only=1")?;
+        }
+        match way {
+            Way::Alone => db.query_row("PRAGMA locking_mode=EXCLUSIVE", [], |_| Ok(()))?,
+            // Cut to nothing rather than removed: with `synchronous=FULL` that is synced, a removal is not.
+            Way::Rollback => db.query_row("PRAGMA journal_mode=TRUNCATE", [], |_| Ok(()))?,
+            Way::Together | Way::Immutable => {}
+        }
+        Ok(db)
+    }
+
+    /// Waits for the other gjc's that use the file: SQLite sleeps longer and longer between its looks at a lock, and who came
+    /// first may never get it. Whoever has waited long enough, or cannot wait here, goes on without: the locks of the file
+    /// are what counts.
+    fn turn(&self) -> (MutexGuard<'static, ()>, Option<fs::File>) {
+        /// Within a process one at a time: to close a file takes away all locks that the process has on it.
+        static ONE: Mutex<()> = Mutex::new(());
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of the folder, not of the file: some file systems make one lock of the two kinds.
+        let folder = self.path.parent().and_then(|dir| fs::File::open(dir).ok());
+        for _ in 0..Self::QUEUE.as_millis() {
+            let Some(Err(fs::TryLockError::WouldBlock)) = folder.as_ref().map(fs::File::try_lock) else { break };
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "no event tells of a lock; SQLite waits for its own in the same way"
+            )]
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (one, folder)
+    }
+
+    /// Whether the file says that it has a write-ahead journal.
+    fn has_wal(&self) -> bool {
+        let mut head = [0; 20];
+        let read = fs::File::open(&self.path).and_then(|mut file| file.read_exact(&mut head));
+        read.is_ok() && head[18] == 2
+    }
+
+    /// Whether a message of a session is this prompt: the same words or, of a text that is too long for a line, its
+    /// beginning with the notice that it was cut.
     #[must_use]
-    pub fn is_there(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.file)
+    pub fn is_said(message: &str, prompt: &str) -> bool {
+        /// How the session's notice begins.
+        const NOTICE: &str = "\n\n[cut here: ";
+        /// The UTF-16 units that are kept at least: 500,000 without the notice, in which there is a path.
+        const KEPT: usize = 500_000 - (8 << 10);
+        let cut_at = |at: usize| message[..at].encode_utf16().count() >= KEPT && prompt.starts_with(&message[..at]);
+        message == prompt || prompt.len() > KEPT && message.match_indices(NOTICE).any(|(at, _)| cut_at(at))
     }
 
     /// Keeps a prompt; when this returns, it survives a power cut. Unanswered prompts of the same text and folder count as
@@ -231,17 +310,15 @@ impl History {
     /// # Errors
     /// [`HistoryError`]; then nothing has changed.
     pub fn record(&mut self, said: &Said) -> Result<i64, HistoryError> {
-        let id = self.try_record(said);
-        id.map_err(|why| self.error(why))
+        // It may have been taken away.
+        self.make()?;
+        self.with(|db| self.try_record(db, said))
     }
 
-    fn try_record(&mut self, said: &Said) -> rusqlite::Result<i64> {
-        self.db.execute_batch("PRAGMA synchronous=FULL")?;
-        let ready = self.ready;
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if !ready {
-            make_tables(&tx)?;
-        }
+    fn try_record(&self, db: &mut Connection, said: &Said) -> rusqlite::Result<i64> {
+        db.execute_batch("PRAGMA synchronous=FULL")?;
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        make_tables(&tx)?;
         for id in sent_again(&tx, said)? {
             set_fate(&tx, id, Fate::SentAgain)?;
         }
@@ -254,8 +331,19 @@ impl History {
         let id = tx.last_insert_rowid();
         share(&tx, said)?;
         tx.commit()?;
-        self.ready = true;
         Ok(id)
+    }
+
+    /// Says to which session a prompt went that was kept before its session was open. As durable as [`History::settle`].
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub fn place(&mut self, id: i64, said: &Said) -> Result<(), HistoryError> {
+        self.with(|db| {
+            db.execute_batch("PRAGMA synchronous=NORMAL")?;
+            let place = "UPDATE gjc_prompts SET cwd = ?2, session = ?3, file = ?4 WHERE id = ?1 AND session = ''";
+            db.execute(place, params![id, said.cwd, said.session, said.file]).map(drop)
+        })
     }
 
     /// Says what became of prompts. Not synced: what a power cut takes away of it is found out again from the sessions.
@@ -263,25 +351,25 @@ impl History {
     /// # Errors
     /// [`HistoryError`].
     pub fn settle(&mut self, ids: &[i64], fate: Fate) -> Result<(), HistoryError> {
-        let settled = self.try_settle(ids, fate);
-        settled.map_err(|why| self.error(why))
+        self.with(|db| {
+            db.execute_batch("PRAGMA synchronous=NORMAL")?;
+            let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // A file that was put in place of the one that the numbers are of.
+            if has_table(&tx, "gjc_prompts")? {
+                for id in ids {
+                    set_fate(&tx, *id, fate)?;
+                }
+            }
+            tx.commit()
+        })
     }
 
-    fn try_settle(&mut self, ids: &[i64], fate: Fate) -> rusqlite::Result<()> {
-        self.db.execute_batch("PRAGMA synchronous=NORMAL")?;
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for id in ids {
-            set_fate(&tx, *id, fate)?;
-        }
-        tx.commit()
-    }
-
-    /// Copies the journal into the file once it is long: whoever opens the history next reads it from its beginning. For the
-    /// end of a session, when nobody waits; where another process is in the way, a later one does it.
+    /// Copies a write-ahead journal into the file once it is long: each call reads it from its beginning. For when nobody
+    /// waits; where another process is in the way, a later one does it.
     pub fn tidy(&mut self) {
         let journal = fs::metadata(format!("{}-wal", self.path.display())).map_or(0, |meta| meta.len());
         if journal > Self::JOURNAL {
-            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = self.with(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         }
     }
 
@@ -291,7 +379,7 @@ impl History {
     /// # Errors
     /// [`HistoryError`].
     pub fn unanswered(&mut self, cwd: Option<&str>) -> Result<Vec<Prompt>, HistoryError> {
-        let open = self.open_rows(cwd).map_err(|why| self.error(why))?;
+        let open = self.with(|db| open_rows(db, cwd))?;
         let (mut unanswered, mut held, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
         for row in open.into_iter().filter(|row| !is_alive(&row.process)) {
             if is_held(&row, &mut taken) { held.extend(row.prompt.id) } else { unanswered.push(row.prompt) }
@@ -303,61 +391,13 @@ impl History {
         Ok(unanswered.into_iter().map(|prompt| Prompt { unanswered: true, ..prompt }).collect())
     }
 
-    fn open_rows(&self, cwd: Option<&str>) -> rusqlite::Result<Vec<Open>> {
-        if !has_table(&self.db, "gjc_prompts")? {
-            return Ok(Vec::new());
-        }
-        let mut rows = self.db.prepare(&format!(
-            "SELECT {COLUMNS}, file, process FROM gjc_prompts
-             WHERE fate = 'open' AND (?1 IS NULL OR cwd = ?1) ORDER BY created_at, id"
-        ))?;
-        let open =
-            |row: &Row<'_>| Ok(Open { prompt: ours(row)?, file: PathBuf::from(text(row, 7)?), process: text(row, 8)? });
-        rows.query_map([cwd], open)?.collect()
-    }
-
     /// The newest prompts of a folder (`None`: of all) that hold `query` ([`Prompt::holds`]), each text once, at most
     /// `limit`.
     ///
     /// # Errors
     /// [`HistoryError`].
     pub fn recent(&self, cwd: Option<&str>, query: &str, limit: usize) -> Result<Vec<Prompt>, HistoryError> {
-        self.try_recent(cwd, query, limit).map_err(|why| self.error(why))
-    }
-
-    fn try_recent(&self, cwd: Option<&str>, query: &str, limit: usize) -> rusqlite::Result<Vec<Prompt>> {
-        // Keys are sorted first, so that not all texts are in memory at once.
-        let mut keys = self.keys("gjc_prompts", cwd)?;
-        // Theirs is in seconds. What looks otherwise than expected has nothing to show.
-        keys.extend(
-            self.keys("history", cwd)
-                .unwrap_or_default()
-                .into_iter()
-                .map(|key| (key.0.saturating_mul(1000), key.1, key.2)),
-        );
-        keys.sort_unstable_by(|a, b| b.cmp(a));
-        let (mut found, mut seen): (Vec<Prompt>, HashSet<(String, String)>) = Default::default();
-        for (at, ours, id) in keys {
-            if found.len() == limit {
-                break;
-            }
-            let prompt = if ours { self.by_id(id)? } else { self.theirs(id, at)? };
-            let Some(prompt) = prompt.filter(|prompt| prompt.holds(query)) else { continue };
-            if seen.insert((prompt.text.clone(), prompt.cwd.clone())) {
-                found.push(prompt);
-            }
-        }
-        Ok(found)
-    }
-
-    /// (time, whether it is ours, id) of each row of a table.
-    fn keys(&self, table: &str, cwd: Option<&str>) -> rusqlite::Result<Vec<(i64, bool, i64)>> {
-        if !has_table(&self.db, table)? {
-            return Ok(Vec::new());
-        }
-        let ours = table == "gjc_prompts";
-        let mut rows = self.db.prepare(&format!("SELECT id, created_at FROM {table} WHERE ?1 IS NULL OR cwd = ?1"))?;
-        rows.query_map([cwd], |row| Ok((int(row, 1)?, ours, int(row, 0)?)))?.collect()
+        self.with(|db| recent(db, cwd, query, limit))
     }
 
     /// The prompt of a number.
@@ -365,37 +405,83 @@ impl History {
     /// # Errors
     /// [`HistoryError`].
     pub fn get(&self, id: i64) -> Result<Option<Prompt>, HistoryError> {
-        self.by_id(id).map_err(|why| self.error(why))
+        self.with(|db| by_id(db, id))
     }
+}
 
-    fn by_id(&self, id: i64) -> rusqlite::Result<Option<Prompt>> {
-        if !has_table(&self.db, "gjc_prompts")? {
-            return Ok(None);
+/// Reads the file for the first time.
+fn read(db: &mut Connection) -> rusqlite::Result<()> {
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+fn open_rows(db: &Connection, cwd: Option<&str>) -> rusqlite::Result<Vec<Open>> {
+    if !has_table(db, "gjc_prompts")? {
+        return Ok(Vec::new());
+    }
+    let mut rows = db.prepare(&format!(
+        "SELECT {COLUMNS}, file, process FROM gjc_prompts
+         WHERE fate = 'open' AND (?1 IS NULL OR cwd = ?1) ORDER BY created_at, id"
+    ))?;
+    let open =
+        |row: &Row<'_>| Ok(Open { prompt: ours(row)?, file: PathBuf::from(text(row, 7)?), process: text(row, 8)? });
+    rows.query_map([cwd], open)?.collect()
+}
+
+fn recent(db: &Connection, cwd: Option<&str>, query: &str, limit: usize) -> rusqlite::Result<Vec<Prompt>> {
+    // Keys are sorted first, so that not all texts are in memory at once.
+    let mut all = keys(db, "gjc_prompts", cwd)?;
+    // Theirs is in seconds. What looks otherwise than expected has nothing to show.
+    all.extend(
+        keys(db, "history", cwd).unwrap_or_default().into_iter().map(|key| (key.0.saturating_mul(1000), key.1, key.2)),
+    );
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    let (mut found, mut seen): (Vec<Prompt>, HashSet<(String, String)>) = Default::default();
+    for (at, ours, id) in all {
+        if found.len() == limit {
+            break;
         }
-        let mut row = self.db.prepare(&format!("SELECT {COLUMNS} FROM gjc_prompts WHERE id = ?1"))?;
-        row.query_row([id], ours).optional()
+        let prompt = if ours { by_id(db, id)? } else { by_their_id(db, id, at)? };
+        let Some(prompt) = prompt.filter(|prompt| prompt.holds(query)) else { continue };
+        if seen.insert((prompt.text.clone(), prompt.cwd.clone())) {
+            found.push(prompt);
+        }
     }
+    Ok(found)
+}
 
-    fn theirs(&self, id: i64, at: i64) -> rusqlite::Result<Option<Prompt>> {
-        let mut row = self.db.prepare("SELECT prompt, cwd FROM history WHERE id = ?1")?;
-        let prompt = |row: &Row<'_>| {
-            Ok(Prompt {
-                id: None,
-                text: text(row, 0)?,
-                more: 0,
-                cwd: text(row, 1)?,
-                session: None,
-                at: Timestamp::from_millis(at),
-                fate: Fate::Stored,
-                unanswered: false,
-            })
-        };
-        row.query_row([id], prompt).optional()
+/// (time, whether it is ours, id) of each row of a table.
+fn keys(db: &Connection, table: &str, cwd: Option<&str>) -> rusqlite::Result<Vec<(i64, bool, i64)>> {
+    if !has_table(db, table)? {
+        return Ok(Vec::new());
     }
+    let ours = table == "gjc_prompts";
+    let mut rows = db.prepare(&format!("SELECT id, created_at FROM {table} WHERE ?1 IS NULL OR cwd = ?1"))?;
+    rows.query_map([cwd], |row| Ok((int(row, 1)?, ours, int(row, 0)?)))?.collect()
+}
 
-    fn error(&self, why: rusqlite::Error) -> HistoryError {
-        error(&self.path, why)
+fn by_id(db: &Connection, id: i64) -> rusqlite::Result<Option<Prompt>> {
+    if !has_table(db, "gjc_prompts")? {
+        return Ok(None);
     }
+    let mut row = db.prepare(&format!("SELECT {COLUMNS} FROM gjc_prompts WHERE id = ?1"))?;
+    row.query_row([id], ours).optional()
+}
+
+fn by_their_id(db: &Connection, id: i64, at: i64) -> rusqlite::Result<Option<Prompt>> {
+    let mut row = db.prepare("SELECT prompt, cwd FROM history WHERE id = ?1")?;
+    let prompt = |row: &Row<'_>| {
+        Ok(Prompt {
+            id: None,
+            text: text(row, 0)?,
+            more: 0,
+            cwd: text(row, 1)?,
+            session: None,
+            at: Timestamp::from_millis(at),
+            fate: Fate::Stored,
+            unanswered: false,
+        })
+    };
+    row.query_row([id], prompt).optional()
 }
 
 fn cannot_open(why: &rusqlite::Error) -> bool {
@@ -556,7 +642,13 @@ fn is_held(open: &Open, taken: &mut HashSet<(PathBuf, u64)>) -> bool {
         let Ok(entry) = reader.body(node.at()) else { return false };
         let Body::Message(Message::User(user)) = &entry.body else { return false };
         let (whole, kept) = (user.content.text(), open.prompt.text.trim());
-        let same = if open.prompt.more == 0 { whole.trim() == kept } else { whole.contains(kept) };
+        let said = |text: &str| History::is_said(text.trim(), kept);
+        let same = if open.prompt.more == 0 {
+            said(&whole)
+        } else {
+            let blocks = if let Content::Blocks(blocks) = &user.content { blocks.as_slice() } else { &[] };
+            whole.contains(kept) || blocks.iter().filter_map(Block::as_text).any(said)
+        };
         same && entry.at >= open.prompt.at && taken.insert((open.file.clone(), node.at().off))
     })
 }
@@ -569,15 +661,13 @@ fn error(path: &Path, why: rusqlite::Error) -> HistoryError {
     }
 }
 
-/// Makes the file and its folders where they are missing, durably; whether it was missing (or empty, which is the same to
-/// SQLite). One that others may read is closed to them.
-fn make(path: &Path) -> io::Result<bool> {
+/// Makes the file and its folders where they are missing, durably. One that others may read is closed to them.
+fn make(path: &Path) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     make_dir(dir)?;
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => {
-            fs::File::open(dir)?.sync_all()?;
-            return Ok(true);
+            return fs::File::open(dir)?.sync_all();
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
@@ -587,7 +677,7 @@ fn make(path: &Path) -> io::Result<bool> {
         // Not ours to change, perhaps; it is used all the same.
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
     }
-    Ok(meta.is_file() && meta.len() == 0)
+    Ok(())
 }
 
 fn make_dir(dir: &Path) -> io::Result<()> {
@@ -603,30 +693,6 @@ fn make_dir(dir: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => fs::File::open(parent)?.sync_all(),
     }
-}
-
-/// Whether a file lies on another machine, or may: the write-ahead journal's index is shared memory.
-#[cfg(target_os = "linux")]
-fn is_remote(path: &Path) -> bool {
-    // NFS, SMB, CIFS, SMB2, AFS, Coda, Ceph, 9P, FUSE (sshfs), Lustre; numbers of linux/magic.h and of their sources.
-    const REMOTE: [u32; 10] = [
-        0x6969,
-        0x517B,
-        0xFF53_4D42,
-        0xFE53_4D42,
-        0x5346_414F,
-        0x7375_7245,
-        0x00C3_6400,
-        0x0102_1997,
-        0x6573_5546,
-        0x0BD0_0BD0,
-    ];
-    rustix::fs::statfs(path).is_ok_and(|fs| REMOTE.contains(&(fs.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_remote(_: &Path) -> bool {
-    false
 }
 
 /// This process, so that another one can tell whether it still runs: boot, number, time of its start.

@@ -21,9 +21,6 @@ const MOST: usize = 20;
 /// The most characters of a text in an `unanswered` event.
 const LONGEST: usize = 200;
 
-/// Only texts of more bytes are cut at their admission.
-const LONGEST_ENTRY: usize = 500_000;
-
 /// Where the history is.
 pub(crate) fn path(env: &Env) -> PathBuf {
     env.dirs.agent.join("history.db")
@@ -146,7 +143,9 @@ impl Keeper {
         match event {
             EventBody::Message { message, .. } if message["role"] == "user" => {
                 let said = content(message);
-                if let Some(kept) = seen.kept.iter_mut().find(|kept| !kept.admitted && is_said(&kept.whole, &said)) {
+                if let Some(kept) =
+                    seen.kept.iter_mut().find(|kept| !kept.admitted && History::is_said(&said, &kept.whole))
+                {
                     kept.admitted = true;
                 }
             }
@@ -251,6 +250,7 @@ impl Inner {
             let _ = self.jobs.send(Box::new(move |worker| {
                 if let Ok(Some(history)) = worker.existing() {
                     let _ = history.settle(&ids, fate);
+                    history.tidy();
                 }
             }));
         }
@@ -272,10 +272,6 @@ struct Worker {
 impl Worker {
     /// The history, a new one where there is none.
     fn made(&mut self) -> Result<&mut History, HistoryError> {
-        // Another program, or a person, may have taken the file away.
-        if self.open.as_ref().is_some_and(|history| !history.is_there()) {
-            self.open = None;
-        }
         match &mut self.open {
             Some(history) => Ok(history),
             none => Ok(none.insert(History::open(&self.path)?)),
@@ -314,13 +310,6 @@ fn content(message: &serde_json::Value) -> String {
             blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
         }
     }
-}
-
-/// Whether a message says a prompt: all of it, or what an entry can hold of it.
-fn is_said(whole: &str, said: &str) -> bool {
-    let cut = || said.split_once("\n\n[cut here: ").is_some_and(|(kept, _)| whole.starts_with(kept));
-    // Only what is too long is cut, and no other prompt may be taken for it.
-    whole == said || (whole.len() > LONGEST_ENTRY && cut())
 }
 
 /// The one sentence about what nobody answered.

@@ -88,7 +88,8 @@ fn list(env: &Env, args: &Prompts) -> Result<ExitCode, Failure> {
     if args.json {
         return Ok(print_json(&PromptsJson { prompts: prompts.into_iter().map(PromptJson::from).collect() }));
     }
-    if prompts.is_empty() {
+    // Whoever asks for none is told nothing.
+    if prompts.is_empty() && args.number > 0 {
         out::talk(match (query.is_empty(), args.all) {
             (false, _) => "No prompt holds this text.",
             (true, true) => "There are no prompts yet.",

@@ -120,6 +120,18 @@ fn the_session_has_the_last_word() {
 }
 
 #[test]
+fn a_prompt_that_was_kept_before_its_session_was_open_goes_to_it_once() {
+    let world = world();
+    let mut history = History::open(&world.path).unwrap();
+    let id = history.record(&Said { session: String::new(), file: String::new(), ..said("먼저 한 말", 0) }).unwrap();
+    history.place(id, &Said { cwd: "/다른 곳".into(), ..said("", 0) }).unwrap();
+    history.place(id, &Said { session: "another".into(), ..said("", 0) }).unwrap();
+    let prompt = history.get(id).unwrap().unwrap();
+    assert_eq!((prompt.text.as_str(), prompt.cwd.as_str()), ("먼저 한 말", "/다른 곳"));
+    assert_eq!((prompt.session, prompt.fate), (Some(said("", 0).session), Fate::Open));
+}
+
+#[test]
 fn any_text_comes_back_as_it_was() {
     let world = world();
     let mut history = History::open(&world.path).unwrap();
@@ -295,23 +307,31 @@ fn a_lock_of_another_program_is_not_waited_for_long() {
 }
 
 #[test]
-fn a_file_that_was_taken_away_is_noticed() {
+fn a_file_that_was_taken_away_is_made_anew() {
     let world = world();
     let mut history = History::open(&world.path).unwrap();
-    history.record(&said("x", 0)).unwrap();
-    assert!(history.is_there());
-    for suffix in ["", "-wal", "-shm"] {
+    let id = history.record(&said("x", 0)).unwrap();
+    for suffix in ["", "-journal"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", world.path.display()));
     }
-    assert!(!history.is_there());
-    let mut anew = History::open(&world.path).unwrap();
-    anew.record(&said("y", 1)).unwrap();
-    assert!(anew.is_there() && !history.is_there());
+    assert!(matches!(history.settle(&[id], Fate::Stored), Err(HistoryError::Io { .. })));
+    assert!(!world.path.exists(), "a finding makes no file");
+    history.record(&said("y", 1)).unwrap();
+    assert_eq!(texts(&history.recent(None, "", 9).unwrap()), ["y"]);
+}
+
+/// A file as the programs of the family leave it: with a write-ahead journal.
+fn family(world: &World) -> Connection {
+    std::fs::create_dir_all(world.path.parent().unwrap()).unwrap();
+    let db = Connection::open(&world.path).unwrap();
+    db.execute_batch(&format!("PRAGMA journal_mode=WAL; {} {THEIR_INDEX}", THEIRS[0])).unwrap();
+    db
 }
 
 #[test]
-fn the_journal_is_kept_short_and_nothing_is_lost_with_it() {
+fn a_write_ahead_journal_is_kept_short_and_nothing_is_lost_with_it() {
     let world = world();
+    drop(family(&world));
     let journal = world.path.with_file_name("history.db-wal");
     let mut longest = 0;
     for n in 0..40 {
@@ -323,6 +343,51 @@ fn the_journal_is_kept_short_and_nothing_is_lost_with_it() {
     assert!(longest > 128 << 10 && longest < 512 << 10, "{longest}");
     assert!(std::fs::metadata(&journal).unwrap().len() < longest);
     assert_eq!(History::open(&world.path).unwrap().recent(None, "", 99).unwrap().len(), 40);
+}
+
+#[test]
+fn nothing_is_mapped_that_another_could_cut_short() {
+    let (ours, theirs) = (world(), world());
+    drop(family(&theirs));
+    for (world, journal) in [(ours, "-journal"), (theirs, "-wal")] {
+        let mut history = History::open(&world.path).unwrap();
+        history.record(&said("하나", 0)).unwrap();
+        assert!(!world.path.with_file_name("history.db-shm").exists());
+        assert!(world.path.with_file_name(format!("history.db{journal}")).exists());
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(!maps.contains(&world.path.display().to_string()), "{maps}");
+        // Theirs stays in its mode, and ours in ours.
+        let mode = Connection::open(&world.path).unwrap().query_row("PRAGMA journal_mode", [], |row| row.get(0));
+        assert_eq!(mode, Ok(if journal == "-wal" { "wal".to_owned() } else { "delete".into() }));
+        assert_eq!(texts(&history.recent(None, "", 9).unwrap()), ["하나"]);
+    }
+}
+
+#[test]
+fn a_program_of_the_family_that_keeps_its_file_open_is_no_obstacle() {
+    let world = world();
+    let db = family(&world);
+    db.execute("INSERT INTO history (prompt, created_at, cwd) VALUES ('그들의 말', 1780643933, ?1)", [HERE]).unwrap();
+    let mut history = History::open(&world.path).unwrap();
+    history.record(&said("우리 말", 1000)).unwrap();
+    assert_eq!(texts(&history.recent(None, "", 9).unwrap()), ["우리 말", "그들의 말"]);
+    let seen: i64 = db.query_row("SELECT count(*) FROM history", [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn a_prompt_that_was_cut_in_its_session_is_that_prompt() {
+    let whole = "한".repeat(500_001);
+    let cut =
+        |units: usize| format!("{}\n\n[cut here: the whole text, 500001 UTF-16 units, is in /x]", "한".repeat(units));
+    assert!(History::is_said(&cut(499_900), &whole));
+    assert!(!History::is_said(&cut(100), &whole), "that little is left of none");
+    assert!(!History::is_said(&cut(499_900), &format!("또 {whole}")));
+    assert!(!History::is_said(&"한".repeat(499_900), &whole), "it does not say so");
+    // A person may write the words of the notice.
+    let own = format!("\n\n[cut here: {whole}");
+    assert!(History::is_said(&format!("\n\n[cut here: {}", cut(499_900)), &own));
+    assert!(History::is_said("짧은 말", "짧은 말") && !History::is_said("짧은 말", "짧은"));
 }
 
 #[test]

@@ -303,6 +303,8 @@ fn the_list_has_a_row_for_each_whatever_it_holds() {
     assert_eq!(prompts(&home, &["지와"]).len(), 1, "한글 within a word");
     assert_eq!(prompts(&home, &["ascii,", "100%"]).len(), 1);
     assert_eq!(prompts(&home, &["-n", "2"]).len(), 2);
+    let none = look(&home, &["prompts", "-n", "0"]).output().ok();
+    assert_eq!((none.out(), none.err()), (String::new(), String::new()));
     assert_eq!(look(&home, &["prompts", "없는 말"]).output().ok().err(), "No prompt holds this text.\n");
     assert!(look(&home, &["prompts", "--all"]).cwd(home.tmp()).output().ok().out().contains("plain ASCII"));
     assert_eq!(look(&home, &["prompts"]).cwd(home.tmp()).output().ok().out(), "");
@@ -385,7 +387,7 @@ fn a_history_that_is_taken_away_is_made_anew() {
     let mut run = on(&home, &stub).args(["--mode", "rpc"]).spawn();
     run.send(&rpc_prompt("1", "첫째", "steer"));
     run.wait_for(|line| line.contains("turn_ended"));
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-journal"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", history(&home).display()));
     }
     run.send(&rpc_prompt("2", "둘째", "steer"));
@@ -394,6 +396,88 @@ fn a_history_that_is_taken_away_is_made_anew() {
     assert_eq!(run.wait().ok().err(), "");
     let texts: Vec<Value> = prompts(&home, &[]).iter().map(|prompt| prompt["text"].clone()).collect();
     assert_eq!(texts, ["둘째"]);
+}
+
+/// A file as a program of the family leaves it.
+fn family(home: &Home) {
+    std::fs::create_dir_all(home.agent_dir()).unwrap();
+    let db = Connection::open(history(home)).unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=WAL;
+         CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, prompt TEXT NOT NULL,
+             created_at INTEGER NOT NULL DEFAULT (unixepoch()), cwd TEXT);",
+    )
+    .unwrap();
+}
+
+#[test]
+fn files_that_are_cut_short_under_a_session_take_nothing_of_it_down() {
+    for (theirs, suffix) in
+        [(false, ""), (false, "-journal"), (false, "-shm"), (true, ""), (true, "-wal"), (true, "-shm")]
+    {
+        for length in [0, 100] {
+            let home = Home::new();
+            if theirs {
+                family(&home);
+            }
+            let stub = stub([text("하나"), text("둘"), text("셋")]);
+            let mut run = on(&home, &stub).args(["--mode", "rpc"]).spawn();
+            for (id, prompt) in [("1", "첫째"), ("2", "둘째"), ("3", "셋째")] {
+                run.send(&rpc_prompt(id, prompt, "steer"));
+                run.wait_for(|line| line.contains("turn_ended"));
+                let file = format!("{}{suffix}", history(&home).display());
+                // There is no `-shm` to cut: one that is put there is nobody's.
+                let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(file).unwrap();
+                file.set_len(length).unwrap();
+            }
+            run.close_stdin();
+            let out = run.wait();
+            let case = format!("theirs {theirs}, {suffix}, {length}: {out}");
+            assert_eq!((out.signal, out.code()), (None, Some(0)), "{case}");
+            assert_eq!(out.out().matches(r#""end":"done""#).count(), 3, "{case}");
+            assert!(out.err().lines().count() <= 1, "{case}");
+            assert_eq!(messages(&the_session(&home)).len(), 6, "{case}");
+            assert!(!answered_anyhow(&home).err().contains("panicked"), "{case}");
+        }
+    }
+}
+
+/// A later run in the same home, whose history may be damaged.
+#[track_caller]
+fn answered_anyhow(home: &Home) -> Output {
+    let out = ask(home, &stub([text("네")]), "그 뒤").output().ok();
+    assert_eq!(out.out(), "네\n");
+    out
+}
+
+#[test]
+fn a_prompt_that_is_too_long_for_a_line_is_answered_as_any_other() {
+    let long = "긴".repeat(500_001);
+    for mode in ["print", "piped beside", "rpc", "killed"] {
+        let home = Home::new();
+        let stub = match mode {
+            "killed" => replies([Turn::new("m").tool_call("c", "bash", &json!({"command": "true"})).reply(), never()]),
+            _ => stub([text("네")]),
+        };
+        let rpc = on(&home, &stub).args(["--mode", "rpc"]);
+        match mode {
+            "print" => drop(on(&home, &stub).arg("-p").stdin(long.as_str()).output().ok()),
+            "piped beside" => drop(ask(&home, &stub, "이것을 봐").stdin(long.as_str()).output().ok()),
+            "rpc" => drop(rpc.stdin(rpc_prompt("1", &long, "steer")).output().ok()),
+            _ => {
+                let mut run = rpc.spawn();
+                run.send(&rpc_prompt("1", &long, "steer"));
+                stub.wait_for_requests(2, LIMIT);
+                run.kill_9();
+            }
+        }
+        assert!(std::fs::read_to_string(the_session(&home)).unwrap().contains("gjcWhole"), "{mode}");
+        assert_eq!(unanswered(&home), [] as [String; 0], "{mode}");
+        let fate = if mode == "killed" { "open" } else { "stored" };
+        assert_eq!(prompts(&home, &[])[0]["fate"], fate, "{mode}");
+        assert_eq!(answered(&home, "다음").err(), "", "{mode}");
+        assert!(prompts(&home, &[]).iter().all(|prompt| prompt["fate"] == "stored"), "{mode}");
+    }
 }
 
 #[test]
