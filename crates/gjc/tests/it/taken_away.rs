@@ -18,7 +18,7 @@ fn command(run: &mut Running<'_>, kind: &str) -> Value {
     until(run, |value| value["id"] == kind && !value["outcome"].is_null())
 }
 
-fn until(run: &mut Running<'_>, wanted: impl Fn(&Value) -> bool) -> Value {
+fn until(run: &mut Running<'_>, mut wanted: impl FnMut(&Value) -> bool) -> Value {
     let line = run.wait_for(|line| wanted(&serde_json::from_str(line).unwrap()));
     serde_json::from_str(&line).unwrap()
 }
@@ -94,10 +94,18 @@ fn after_a_rescue_whole_texts_and_prompts_belong_to_the_new_session() {
     say(&mut run, "둘", "steer");
     stub.wait_for_requests(2, LIMIT);
     say(&mut run, "기다리는 말", "follow_up");
-    let rescued = command(&mut run, "rescue");
+    // The answer and the news that all is on the disk come in either order.
+    run.send(&json!({"id": "rescue", "command": {"type": "rescue"}}).to_string());
+    let (mut rescued, mut sound) = (Value::Null, false);
+    until(&mut run, |value| {
+        if value["id"] == "rescue" {
+            rescued = value.clone();
+        }
+        sound |= value["type"] == "storage" && value["health"] == "ok";
+        sound && !rescued.is_null()
+    });
     assert_eq!(rescued["outcome"], "done", "{rescued}");
     let (id, new) = (&rescued["value"]["id"], Path::new(rescued["value"]["file"].as_str().unwrap()).to_owned());
-    until(&mut run, |value| value["type"] == "storage" && value["health"] == "ok");
     say(&mut run, "나중 말", "follow_up");
     assert_eq!(artifact(&lines(&new)), name);
     let beside = new.with_extension("").join(&name);
