@@ -188,7 +188,11 @@ impl Skeleton {
     }
 
     /// Makes room for so many more entries, so that a scan of a large file does not move its tables again and again.
+    /// None, and the table of ids stays unmade until somebody asks for an id: opening by an index file needs none.
     pub fn reserve(&mut self, more: usize) {
+        if more == 0 {
+            return;
+        }
         self.nodes.reserve(more);
         let (nodes, foreign) = (&self.nodes, &self.foreign);
         if self.names.get().is_none() {
@@ -526,6 +530,17 @@ mod tests {
             parent: parent.map(EntryId::Short),
             label,
         }
+    }
+
+    #[test]
+    fn no_room_wanted_makes_no_table_of_ids() {
+        let mut scanned = Skeleton::default();
+        let _ = scanned.push(node(1, None, None));
+        let mut loaded = Skeleton::from_parts(scanned.nodes().to_vec(), Vec::new(), Vec::new()).unwrap();
+        loaded.reserve(0);
+        assert!(loaded.names.get().is_none());
+        loaded.reserve(5);
+        assert_eq!(loaded.find(&EntryId::Short(1)), Some(Ordinal(0)));
     }
 
     #[test]
