@@ -22,6 +22,7 @@ pub mod id;
 pub mod kind;
 pub mod label;
 pub mod message;
+mod names;
 mod onepass;
 pub mod own;
 pub mod time;

@@ -1,7 +1,7 @@
 //! The skeleton of a session: which entries there are, where, and how they hang together. No bodies.
 
+use crate::names::Names;
 use crate::{BlobRef, Damage, Entry, EntryId, Kind, Label, Level};
-use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -129,10 +129,6 @@ pub struct Skeleton {
     generation: u64,
 }
 
-/// From ids to ordinals; the ids themselves are in the nodes, so a slot is four bytes.
-#[derive(Debug, Clone, Default)]
-struct Names(HashTable<u32>);
-
 /// What [`Skeleton::push`] noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
@@ -194,12 +190,19 @@ impl Skeleton {
             return;
         }
         self.nodes.reserve(more);
-        let (nodes, foreign) = (&self.nodes, &self.foreign);
         if self.names.get().is_none() {
             let _ = self.names.set(self.name_all());
         }
         if let Some(names) = self.names.get_mut() {
-            names.0.reserve(more, |&at| hash_at(nodes, foreign, at));
+            names.reserve(more);
+        }
+    }
+
+    /// Announces that an entry with this id comes soon: its slot in the table of ids is fetched meanwhile.
+    #[inline]
+    pub fn expect(&self, id: &EntryId) {
+        if let Some(names) = self.names.get() {
+            names.prefetch(names.hash(id));
         }
     }
 
@@ -209,9 +212,8 @@ impl Skeleton {
             return Pushed::Repeated(first);
         }
         let (ordinal, orphan) = self.put(&new, 0);
-        let (hash, nodes, foreign) = (hash_of(&new.id), &self.nodes, &self.foreign);
         if let Some(names) = self.names.get_mut() {
-            names.0.insert_unique(hash, ordinal.0, |&at| hash_at(nodes, foreign, at));
+            names.insert(names.hash(&new.id), ordinal.0);
         }
         self.leaf = Some(ordinal);
         if orphan { Pushed::Orphan(ordinal) } else { Pushed::New(ordinal) }
@@ -297,16 +299,20 @@ impl Skeleton {
     #[must_use]
     pub fn find(&self, id: &EntryId) -> Option<Ordinal> {
         let names = self.names.get_or_init(|| self.name_all());
-        names.0.find(hash_of(id), |&at| self.id_is(Ordinal(at), id)).map(|&at| Ordinal(at))
+        names.find(names.hash(id), |at| self.id_is(Ordinal(at), id)).map(Ordinal)
     }
 
     fn name_all(&self) -> Names {
-        let mut names = HashTable::with_capacity(self.nodes.len());
-        for (at, _) in (0..).zip(&self.nodes).filter(|(_, node)| !node.is_nameless()) {
-            let hash = hash_at(&self.nodes, &self.foreign, at);
-            names.insert_unique(hash, at, |&at| hash_at(&self.nodes, &self.foreign, at));
+        let mut names = Names::default();
+        names.reserve(self.nodes.len());
+        for (at, node) in (0..).zip(&self.nodes).filter(|(_, node)| !node.is_nameless()) {
+            let hash = match node.flags & FOREIGN_ID {
+                0 => names.hash_short(node.id),
+                _ => names.hash_text(self.foreign.get(node.id as usize).map_or("", |text| text)),
+            };
+            names.insert(hash, at);
         }
-        Names(names)
+        names
     }
 
     fn id_is(&self, ordinal: Ordinal, id: &EntryId) -> bool {
@@ -404,30 +410,6 @@ impl Skeleton {
     pub fn replace(&mut self, by: Self) {
         *self = Self { generation: self.generation + 1, ..by };
     }
-}
-
-fn hash_of(id: &EntryId) -> u64 {
-    match id {
-        EntryId::Short(id) => spread(u64::from(*id)),
-        EntryId::Other(text) => text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| spread(hash ^ u64::from(byte))),
-    }
-}
-
-fn hash_at(nodes: &[Node], foreign: &[Box<str>], at: u32) -> u64 {
-    match nodes.get(at as usize) {
-        Some(node) if node.flags & FOREIGN_ID == 0 => spread(u64::from(node.id)),
-        Some(node) => {
-            let text = foreign.get(node.id as usize).map_or("", |text| text);
-            text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| spread(hash ^ u64::from(byte)))
-        }
-        None => 0,
-    }
-}
-
-/// One multiplication (by 2^64 divided by the golden ratio) spreads a random 32-bit id. Ids from a hostile file can at worst
-/// slow its own index down.
-fn spread(value: u64) -> u64 {
-    value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26)
 }
 
 /// Which leaf a question is about.

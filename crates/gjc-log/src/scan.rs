@@ -9,8 +9,8 @@
 //! follow each other, and the place of each is its id.
 
 use crate::fs::FsFile;
-use crate::sift::{Sifted, sift, skip_nested, skip_string};
-use crate::usual::usual;
+use crate::sift::{Sifted, sift, sift_line, skip_nested, skip_string};
+use crate::usual::{Begun, begin};
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Kind, Label, Ordinal, Skeleton};
 use memchr::memmem;
@@ -122,11 +122,11 @@ impl Scanned {
             let Some(last) = memchr::memrchr(b'\n', &buffer[searched..filled]) else { continue };
             let complete = searched + last + 1;
             let mut start = 0;
-            for end in memchr::memchr_iter(b'\n', &buffer[..complete]) {
+            while start < complete {
                 let at = self.covered;
-                self.covered += (end + 1 - start) as u64;
-                self.line(file, &buffer[start..end], at);
-                start = end + 1;
+                let len = self.line(file, &buffer[start..complete], at);
+                start += len + 1;
+                self.covered = at + len as u64 + 1;
             }
             buffer.copy_within(complete..filled, 0);
             filled -= complete;
@@ -134,7 +134,20 @@ impl Scanned {
         Ok(())
     }
 
-    fn line<F: FsFile>(&mut self, file: &F, line: &[u8], off: u64) {
+    /// Takes the first of the lines that bytes are, and how long it is without its line feed.
+    fn line<F: FsFile>(&mut self, file: &F, bytes: &[u8], off: u64) -> usize {
+        let begun = begin(bytes);
+        if let Some(begun) = &begun {
+            self.skeleton.expect(&begun.frame.id);
+        }
+        let read = begun.as_ref().map_or(0, |begun| begun.len);
+        let (sifted, len) = sift_line(&bytes[read..]);
+        let line = &bytes[..read + len];
+        self.judge(file, line, begun, sifted, off);
+        line.len()
+    }
+
+    fn judge<F: FsFile>(&mut self, file: &F, line: &[u8], begun: Option<Begun>, sifted: Sifted, off: u64) {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
@@ -152,7 +165,7 @@ impl Scanned {
         }
         // Records without a parent (changes of entries, entries of version 1) are told apart by where they meet.
         let joined = header.version != gjc_entry::header::VERSION;
-        match frame_in(line, header.is_linear()) {
+        match frame_of(line, begun, sifted, header.is_linear()) {
             Ok(frame) if !(frame.doubtful || joined && NEXT_RECORD.find(line).is_some()) || is_json(line) => {
                 self.record(file, frame, line, off);
             }
@@ -419,11 +432,17 @@ pub fn frame(line: &[u8]) -> Result<Frame, DamageKind> {
 
 /// As [`frame`]; in a `linear` file (version 1) entries have no ids.
 fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
-    let sifted = sift(line);
-    if sifted.nul {
+    let begun = begin(line);
+    let read = begun.as_ref().map_or(0, |begun| begun.len);
+    frame_of(line, begun, sift(&line[read..]), linear)
+}
+
+/// The frame of a line of which the beginning was read and what comes behind that was sifted.
+fn frame_of(line: &[u8], begun: Option<Begun>, behind: Sifted, linear: bool) -> Result<Frame, DamageKind> {
+    if behind.nul {
         return Err(DamageKind::Nul);
     }
-    if !sifted.utf8 {
+    if !behind.utf8 {
         return Err(DamageKind::Utf8);
     }
     let line = line.trim_ascii();
@@ -431,10 +450,12 @@ fn frame_in(line: &[u8], linear: bool) -> Result<Frame, DamageKind> {
     if line.first() != Some(&b'{') || line.last() != Some(&b'}') {
         return Err(wrong("it is no {…}"));
     }
-    if let Some(frame) = usual(line, sifted) {
-        return Ok(frame);
+    match begun {
+        // Another label would be somewhere behind.
+        Some(Begun { frame, .. }) if behind.labels == 0 => Ok(Frame { doubtful: behind.parents > 0, ..frame }),
+        Some(begun) => general(line, begun.sifted().and(behind), linear),
+        None => general(line, behind, linear),
     }
-    general(line, sifted, linear)
 }
 
 /// The frame of a `{…}` whose keys may come in any order.

@@ -24,15 +24,33 @@ const LABEL: &[u8] = b"\"gjcLabel\"";
 static PARENT_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(PARENT));
 static LABEL_KEY: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(LABEL));
 
-/// Asks every byte of a line. After a NUL or a byte that is not UTF-8 the rest may be missing.
+/// Asks every byte of a line, or of several. After a NUL or bytes that are not UTF-8 the counts of a line are not complete.
+pub(crate) fn sift(mut bytes: &[u8]) -> Sifted {
+    let mut sifted = Sifted { utf8: true, ..Sifted::default() };
+    loop {
+        let (line, len) = sift_line(bytes);
+        sifted = sifted.and(line);
+        match bytes.get(len + 1..) {
+            Some(rest) if !rest.is_empty() => bytes = rest,
+            _ => return sifted,
+        }
+    }
+}
+
+/// Asks every byte of the first line, and how many they are: up to the line feed, or all when there is none.
 #[inline]
-pub(crate) fn sift(line: &[u8]) -> Sifted {
+pub(crate) fn sift_line(bytes: &[u8]) -> (Sifted, usize) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
-        return unsafe { avx2::sift(line) };
+        return unsafe { avx2::sift_line(bytes) };
     }
-    plain_sift(line)
+    let len = line_len(bytes);
+    (plain_sift(&bytes[..len]), len)
+}
+
+fn line_len(bytes: &[u8]) -> usize {
+    memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())
 }
 
 fn plain_sift(line: &[u8]) -> Sifted {
@@ -41,6 +59,18 @@ fn plain_sift(line: &[u8]) -> Sifted {
         utf8: simdutf8::basic::from_utf8(line).is_ok(),
         parents: PARENT_KEY.find_iter(line).take(2).fold(0, |count, _| count + 1),
         labels: LABEL_KEY.find_iter(line).take(2).fold(0, |count, _| count + 1),
+    }
+}
+
+impl Sifted {
+    /// Of two pieces that are parted by an ASCII character outside of every key.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            nul: self.nul | other.nul,
+            utf8: self.utf8 & other.utf8,
+            parents: (self.parents + other.parents).min(2),
+            labels: (self.labels + other.labels).min(2),
+        }
     }
 }
 
@@ -106,28 +136,29 @@ mod avx2 {
     const AHEAD: usize = 2;
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn sift(line: &[u8]) -> Sifted {
-        let mut found = Sifting { line, utf8_from: NOTHING, sifted: Sifted { utf8: true, ..Sifted::default() } };
+    pub(super) fn sift_line(bytes: &[u8]) -> (Sifted, usize) {
+        let mut found = Sifting { bytes, utf8_from: NOTHING, sifted: Sifted { utf8: true, ..Sifted::default() } };
         let mut at = 0;
-        while let Some(bytes) = line[at..].first_chunk() {
-            if (is_interesting(bytes) || found.utf8_from != NOTHING) && !found.block(bytes, at) {
-                return found.sifted;
+        while let Some(block) = bytes[at..].first_chunk() {
+            if (is_interesting(block) || found.utf8_from != NOTHING)
+                && let Some(len) = found.block(block, at)
+            {
+                return (found.sifted, len);
             }
             at += 64;
         }
-        // The last bytes, and blanks behind them.
-        let mut last = [b' '; 128 + AHEAD];
-        let rest = &line[at..];
+        // The last bytes, and a line feed behind them at which the line ends if not before.
+        let mut last = [b'\n'; 128 + AHEAD];
+        let rest = &bytes[at..];
         last[..rest.len()].copy_from_slice(rest);
         for from in [0, 64] {
-            if let Some(bytes) = last[from..].first_chunk().filter(|_| from < rest.len())
-                && !found.block(bytes, at + from)
+            if let Some(block) = last[from..].first_chunk()
+                && let Some(len) = found.block(block, at + from)
             {
-                return found.sifted;
+                return (found.sifted, len);
             }
         }
-        found.check_utf8(line.len());
-        found.sifted
+        (found.sifted, bytes.len())
     }
 
     /// A block and the bytes behind it that are looked at with it.
@@ -137,16 +168,18 @@ mod avx2 {
     /// Whether anything is in a block that the sift looks for: hardly ever.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn is_interesting(bytes: &Block) -> bool {
-        let (a, b) = (load(bytes, 0), load(bytes, 32));
-        let keys = _mm256_or_si256(keys(a, load(bytes, AHEAD)), keys(b, load(bytes, 32 + AHEAD)));
-        // A NUL is in one of them when it is in the smaller of both; the highest bit is set in a hit and beyond ASCII.
+    fn is_interesting(block: &Block) -> bool {
+        let (a, b) = (load(block, 0), load(block, 32));
+        let keys = _mm256_or_si256(keys(a, load(block, AHEAD)), keys(b, load(block, 32 + AHEAD)));
+        // One of two bytes is NUL when the smaller is; the highest bit is set in a hit and beyond ASCII.
         let nul = _mm256_cmpeq_epi8(_mm256_min_epu8(a, b), _mm256_setzero_si256());
-        _mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(keys, nul), _mm256_or_si256(a, b))) != 0
+        let feeds = _mm256_or_si256(is(a, b'\n'), is(b, b'\n'));
+        let found = _mm256_or_si256(_mm256_or_si256(keys, nul), feeds);
+        _mm256_movemask_epi8(_mm256_or_si256(found, _mm256_or_si256(a, b))) != 0
     }
 
     struct Sifting<'a> {
-        line: &'a [u8],
+        bytes: &'a [u8],
         /// Where the blocks with bytes beyond ASCII begin that are not checked yet: UTF-8 can be checked in pieces that
         /// begin and end beside ASCII.
         utf8_from: usize,
@@ -154,36 +187,47 @@ mod avx2 {
     }
 
     impl Sifting<'_> {
-        /// Looks closer at the block at `at`. Whether to go on.
+        /// Looks closer at the block at `at`; where the line ends if it ends there, or if the rest of it matters no more.
         #[target_feature(enable = "avx2")]
-        fn block(&mut self, bytes: &Block, at: usize) -> bool {
-            let (a, b) = (load(bytes, 0), load(bytes, 32));
-            if mask(is(a, 0), is(b, 0)) != 0 {
+        fn block(&mut self, block: &Block, at: usize) -> Option<usize> {
+            let (a, b) = (load(block, 0), load(block, 32));
+            let feeds = mask(is(a, b'\n'), is(b, b'\n'));
+            // Up to the line feed; what stands behind it is the next line's.
+            let mine = (feeds & feeds.wrapping_neg()).wrapping_sub(1);
+            let end = (feeds != 0).then(|| at + feeds.trailing_zeros() as usize);
+            if mask(is(a, 0), is(b, 0)) & mine != 0 {
                 self.sifted.nul = true;
-                return false;
+                return Some(end.unwrap_or_else(|| self.end_behind(at)));
             }
-            if mask(a, b) != 0 {
+            if mask(a, b) & mine != 0 {
                 self.utf8_from = self.utf8_from.min(at);
             } else {
                 self.check_utf8(at);
             }
-            let mut hits = mask(keys(a, load(bytes, AHEAD)), keys(b, load(bytes, 32 + AHEAD)));
+            let mut hits = mask(keys(a, load(block, AHEAD)), keys(b, load(block, 32 + AHEAD))) & mine;
             while hits != 0 {
                 let here = at + hits.trailing_zeros() as usize;
                 hits &= hits - 1;
                 // The found byte stands 7 bytes behind the first quote of the one key, 2 behind that of the other.
-                if here >= 7 && self.line[here - 7..].starts_with(PARENT) {
+                if here >= 7 && self.bytes[here - 7..].starts_with(PARENT) {
                     self.sifted.parents = (self.sifted.parents + 1).min(2);
                 }
-                if here >= 2 && self.line[here - 2..].starts_with(LABEL) {
+                if here >= 2 && self.bytes[here - 2..].starts_with(LABEL) {
                     self.sifted.labels = (self.sifted.labels + 1).min(2);
                 }
             }
-            self.sifted.utf8
+            if let Some(end) = end {
+                self.check_utf8(end);
+            }
+            if self.sifted.utf8 { end } else { Some(end.unwrap_or_else(|| self.end_behind(at))) }
+        }
+
+        fn end_behind(&self, at: usize) -> usize {
+            at + super::line_len(&self.bytes[at..])
         }
 
         fn check_utf8(&mut self, to: usize) {
-            if let Some(bytes) = self.line.get(self.utf8_from..to) {
+            if let Some(bytes) = self.bytes.get(self.utf8_from..to) {
                 self.sifted.utf8 &= simdutf8::basic::from_utf8(bytes).is_ok();
             }
             self.utf8_from = NOTHING;
