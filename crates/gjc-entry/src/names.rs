@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 /// The hash begins with a number that no file can know: ids that were chosen to meet in one place do not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    /// The hash in the upper half; the place + 1 in the lower one, or 0 for an empty slot. Their number is a power of two.
+    /// The hash in the upper half, the place in the lower one; their number is a power of two.
     slots: Vec<u64>,
     used: usize,
     seed: Seed,
@@ -33,6 +33,8 @@ impl Default for Seed {
 }
 
 const FEWEST_SLOTS: usize = 64;
+/// Not zero: pages that nobody has written to would be met twice, once by a search and once by what is put there.
+const EMPTY: u64 = u64::MAX;
 
 impl Names {
     /// The hash of an id, for the other questions.
@@ -62,25 +64,27 @@ impl Names {
         loop {
             // One slot in four is empty.
             let entry = self.slots[slot & mask];
-            let at = lower(entry).checked_sub(1)?;
-            if upper(entry) == hash && is(at) {
-                return Some(at);
+            if entry == EMPTY {
+                return None;
+            }
+            if upper(entry) == hash && is(lower(entry)) {
+                return Some(lower(entry));
             }
             slot += 1;
         }
     }
 
-    /// Adds a place under a hash that has none like it yet.
+    /// Adds a place (any but the highest number) under a hash.
     pub(crate) fn insert(&mut self, hash: u32, at: u32) {
         self.reserve(1);
-        self.put(u64::from(hash) << 32 | u64::from(at) + 1);
+        self.put(u64::from(hash) << 32 | u64::from(at));
         self.used += 1;
     }
 
     fn put(&mut self, entry: u64) {
         let mask = self.slots.len() - 1;
         let mut slot = self.first_slot(upper(entry));
-        while lower(self.slots[slot & mask]) != 0 {
+        while self.slots[slot & mask] != EMPTY {
             slot += 1;
         }
         self.slots[slot & mask] = entry;
@@ -93,8 +97,8 @@ impl Names {
         if least <= self.slots.len() {
             return;
         }
-        let entries = std::mem::replace(&mut self.slots, vec![0; least.next_power_of_two().max(FEWEST_SLOTS)]);
-        entries.into_iter().filter(|entry| lower(*entry) != 0).for_each(|entry| self.put(entry));
+        let entries = std::mem::replace(&mut self.slots, vec![EMPTY; least.next_power_of_two().max(FEWEST_SLOTS)]);
+        entries.into_iter().filter(|entry| *entry != EMPTY).for_each(|entry| self.put(entry));
     }
 
     /// A search for this hash comes soon.

@@ -128,22 +128,30 @@ pub(crate) fn skip_string(bytes: &[u8], from: usize) -> Option<usize> {
 mod avx2 {
     use super::{LABEL, PARENT, Sifted};
     use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
-        _mm256_or_si256, _mm256_set1_epi8, _mm256_setzero_si256,
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
     };
 
     /// How far ahead of a block is looked.
-    const AHEAD: usize = 2;
+    const AHEAD: usize = 1;
 
     #[target_feature(enable = "avx2")]
     pub(super) fn sift_line(bytes: &[u8]) -> (Sifted, usize) {
         let mut found = Sifting { bytes, utf8_from: NOTHING, sifted: Sifted { utf8: true, ..Sifted::default() } };
         let mut at = 0;
         while let Some(block) = bytes[at..].first_chunk() {
-            if (is_interesting(block) || found.utf8_from != NOTHING)
-                && let Some(len) = found.block(block, at)
-            {
-                return (found.sifted, len);
+            let (wide, special) = glance(block);
+            if special {
+                if let Some(len) = found.block(block, at) {
+                    return (found.sifted, len);
+                }
+            } else if wide {
+                found.utf8_from = found.utf8_from.min(at);
+            } else if found.utf8_from != NOTHING {
+                found.check_utf8(at);
+                if !found.sifted.utf8 {
+                    return (found.sifted, found.end_behind(at));
+                }
             }
             at += 64;
         }
@@ -165,17 +173,37 @@ mod avx2 {
     type Block = [u8; 64 + AHEAD];
     const NOTHING: usize = usize::MAX;
 
-    /// Whether anything is in a block that the sift looks for: hardly ever.
+    /// Whether a byte beyond ASCII is in a block; whether anything else that the sift looks for may be in it: hardly ever.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn is_interesting(block: &Block) -> bool {
+    fn glance(block: &Block) -> (bool, bool) {
         let (a, b) = (load(block, 0), load(block, 32));
-        let keys = _mm256_or_si256(keys(a, load(block, AHEAD)), keys(b, load(block, 32 + AHEAD)));
-        // One of two bytes is NUL when the smaller is; the highest bit is set in a hit and beyond ASCII.
-        let nul = _mm256_cmpeq_epi8(_mm256_min_epu8(a, b), _mm256_setzero_si256());
-        let feeds = _mm256_or_si256(is(a, b'\n'), is(b, b'\n'));
-        let found = _mm256_or_si256(_mm256_or_si256(keys, nul), feeds);
-        _mm256_movemask_epi8(_mm256_or_si256(found, _mm256_or_si256(a, b))) != 0
+        let special = _mm256_or_si256(specials(a, load(block, 1)), specials(b, load(block, 33)));
+        (_mm256_movemask_epi8(_mm256_or_si256(a, b)) != 0, _mm256_movemask_epi8(special) != 0)
+    }
+
+    /// NUL, a line feed, and the `I` and `L` of both keys where an `a` or a `d` follows.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn specials(bytes: __m256i, next: __m256i) -> __m256i {
+        // What a byte would be if it were one of a few that differ in their lower half. Other halves lead to a byte that has
+        // not that half, bytes beyond ASCII to 0.
+        const NONE: u8 = 0x0F;
+        const FIRST: [u8; 16] =
+            [0, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, b'I', b'\n', NONE, b'L', NONE, NONE, 0x10];
+        const NEXT: [u8; 16] =
+            [NONE, b'a', NONE, NONE, b'd', NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0x10];
+        let is_one_of = |bytes, few| _mm256_cmpeq_epi8(_mm256_shuffle_epi8(few, bytes), bytes);
+        let control = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes);
+        let goes_on = _mm256_or_si256(control, is_one_of(next, twice(NEXT)));
+        _mm256_and_si256(is_one_of(bytes, twice(FIRST)), goes_on)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn twice(bytes: [u8; 16]) -> __m256i {
+        // SAFETY: 16 bytes are there, and the load needs no alignment.
+        _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
     struct Sifting<'a> {
@@ -204,15 +232,15 @@ mod avx2 {
             } else {
                 self.check_utf8(at);
             }
-            let mut hits = mask(keys(a, load(block, AHEAD)), keys(b, load(block, 32 + AHEAD))) & mine;
+            let mut hits = mask(specials(a, load(block, 1)), specials(b, load(block, 33))) & mine;
             while hits != 0 {
                 let here = at + hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                // The found byte stands 7 bytes behind the first quote of the one key, 2 behind that of the other.
+                // The capital stands 7 bytes behind the first quote of the one key, 4 behind that of the other.
                 if here >= 7 && self.bytes[here - 7..].starts_with(PARENT) {
                     self.sifted.parents = (self.sifted.parents + 1).min(2);
                 }
-                if here >= 2 && self.bytes[here - 2..].starts_with(LABEL) {
+                if here >= 4 && self.bytes[here - 4..].starts_with(LABEL) {
                     self.sifted.labels = (self.sifted.labels + 1).min(2);
                 }
             }
@@ -232,16 +260,6 @@ mod avx2 {
             }
             self.utf8_from = NOTHING;
         }
-    }
-
-    /// `I?"` of `"parentId":`, `j?L` of `"gjcLabel"`: rare in any text.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn keys(bytes: __m256i, ahead: __m256i) -> __m256i {
-        _mm256_or_si256(
-            _mm256_and_si256(is(bytes, b'I'), is(ahead, b'"')),
-            _mm256_and_si256(is(bytes, b'j'), is(ahead, b'L')),
-        )
     }
 
     #[inline]
