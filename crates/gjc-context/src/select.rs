@@ -5,8 +5,8 @@ use crate::Note;
 use crate::edits::Edits;
 use gjc_entry::fields::JsonObject;
 use gjc_entry::{
-    At, Body, Content, ContextPath, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode, PathNodes, Source,
-    Timestamp,
+    At, Body, Content, ContextPath, Damage, Entry, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode,
+    PathNodes, Source, Timestamp,
 };
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
         KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::ResetBoundary, Kind::ContextEdit]);
     let ContextPath { nodes: PathNodes(path), from_root } = source.context_path(leaf)?;
     let (mut notes, mut cut) = (Vec::new(), !from_root);
-    let mut read = |node: &PathNode| match source.body(node.at) {
+    let mut taken = |node: &PathNode, read: Result<Arc<Entry>, Damage>| match read {
         Ok(entry) => Some(entry),
         Err(damage) => {
             notes.push(Note { at: Some(node.at), sentence: damage.to_string(), unreadable: true });
@@ -99,7 +99,7 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
     let mut selected = Vec::new();
     let (mut first, mut compacted) = (0, 0);
     for (index, node) in path.iter().enumerate().rev().filter(|(_, node)| node.kind == Kind::Compaction) {
-        let Some(entry) = read(node) else { continue };
+        let Some(entry) = taken(node, source.body(node.at)) else { continue };
         let Body::Compaction { summary, first_kept, tokens_before } = &entry.body else { continue };
         // pi 1.6 keeps the system message of the time beside the summary.
         if let Some((_, raw)) = entry.extra.iter().rev().find(|(name, _)| &**name == "systemMessage")
@@ -118,17 +118,20 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
     }
     let summaries = selected.len();
     let mut edits = Edits::default();
-    for (index, node) in path.iter().enumerate().skip(first).filter(|(_, node)| CONTEXT.has(node.kind)) {
-        let Some(entry) = read(node) else { continue };
+    let context = || (first..).zip(&path[first..]).filter(|(_, node)| CONTEXT.has(node.kind));
+    let mut nodes = context();
+    source.bodies(&mut context().map(|(_, node)| node.at), &mut |read| {
+        let Some((index, node)) = nodes.next() else { return };
+        let Some(entry) = taken(node, read) else { return };
         if node.kind == Kind::ContextEdit {
             edits.take(&entry);
-            continue;
+            return;
         }
         // Not copied where nobody else holds it.
         let entry = Arc::unwrap_or_clone(entry);
         let message = match entry.body {
             // A newer summary has its own.
-            Body::Message(Message::Other { role, .. }) if &*role == "system" && index < compacted => continue,
+            Body::Message(Message::Other { role, .. }) if &*role == "system" && index < compacted => return,
             Body::Message(message) => ContextMessage::Message(message),
             Body::CustomMessage { custom_type, content, display, details } => {
                 ContextMessage::Custom { custom_type, content, display, details, at: entry.at }
@@ -140,12 +143,12 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
                 // One in the kept part cuts that part; the summary behind it is newer and stays.
                 selected.truncate(if index < compacted { summaries } else { 0 });
                 (edits, cut) = (Edits::default(), true);
-                continue;
+                return;
             }
-            _ => continue,
+            _ => return,
         };
         selected.push(Selected { at: node.at, id: node.id.clone(), message });
-    }
+    });
     edits.apply(&mut selected);
     let root = path.first().filter(|_| !cut).and_then(|root| source.body(root.at).ok());
     let beginning_lost = root.is_some_and(|root| root.parent.is_some());

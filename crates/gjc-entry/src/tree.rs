@@ -479,6 +479,11 @@ pub trait Source {
     /// # Errors
     /// [`Damage`] when its line cannot be read; the entry keeps its place all the same.
     fn body(&self, at: At) -> Result<Arc<Entry>, Damage>;
+
+    /// As [`Source::body`], for many one after the other: those that stand near each other may be read at once.
+    fn bodies(&self, places: &mut dyn Iterator<Item = At>, each: &mut dyn FnMut(Result<Arc<Entry>, Damage>)) {
+        places.for_each(|at| each(self.body(at)));
+    }
 }
 
 /// Content-addressed bytes.

@@ -275,8 +275,9 @@ impl<F: FsFile> Lines<'_, F> {
         // A line that is longer than a step is not copied once for each.
         let step = self.step.max(self.end).min(most);
         self.step = (self.step * 2).min(LONGEST_STEP);
-        self.bytes.truncate(self.end);
-        self.bytes.resize(self.end + step, 0);
+        if self.bytes.len() < self.end + step {
+            self.bytes.resize(self.end + step, 0);
+        }
         self.bytes.copy_within(..self.end, step);
         self.end += step;
         self.from -= step as u64;

@@ -31,6 +31,7 @@ mod sift;
 mod sync;
 mod tail;
 mod usual;
+mod window;
 mod writer;
 
 pub use blobs::BlobStore;

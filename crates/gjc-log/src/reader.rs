@@ -6,6 +6,7 @@ use crate::fs::{Fs, FsFile, Held, Open, Stat};
 use crate::index;
 use crate::lease;
 use crate::scan::{Scanned, first_value, is_json, read_line};
+use crate::window::Window;
 use gjc_entry::fields::{FieldError, replace_lone_surrogates};
 use gjc_entry::{
     At, Blobs, ContextPath, Damage, DamageKind, Entry, Header, Leaf, NeedsIndex, Ordinal, PathNodes, Skeleton, Source,
@@ -159,8 +160,19 @@ impl<F: Fs> Reader<F> {
         })
     }
 
+    fn body_through(&self, window: &Window, at: At) -> Result<Arc<Entry>, Damage> {
+        self.prove(window, at);
+        let Some(skeleton) = self.skeleton() else {
+            // Only a file of today's version without changed entries is read from its end.
+            let bytes = window.read(&self.file, at);
+            let bytes = bytes.map_err(|error| Damage { at, kind: DamageKind::Io(error.to_string()) })?;
+            return parse_body(&bytes, at).map(Arc::new);
+        };
+        read_entry(&self.file, window, &self.header, skeleton, at).map(Arc::new)
+    }
+
     /// Whether the line at a place is what an index file said of it. If it is not, the whole file is scanned anew.
-    fn prove(&self, at: At) {
+    fn prove(&self, window: &Window, at: At) {
         let Tree::Whole { scanned, damage, proved } = &self.tree else { return };
         if at.off >= *proved || self.anew.get().is_some() {
             return;
@@ -168,7 +180,8 @@ impl<F: Fs> Reader<F> {
         let around = At { off: at.off.saturating_sub(1), len: at.len.saturating_add(2) };
         let place = scanned.skeleton.at_offset(at.off);
         // Entries without ids, or changed ones, say less than an index asks for; their files are small.
-        let proves = read_line(&self.file, around)
+        let proves = window
+            .read(&self.file, around)
             .is_ok_and(|around| place.is_some_and(|place| index::proves(&around, &scanned.skeleton, place, damage)));
         if !proves {
             self.anew.get_or_init(|| {
@@ -288,9 +301,15 @@ pub(crate) fn header_of(path: &Path, scanned: &Scanned) -> Result<Header, OpenEr
 }
 
 /// Reads and parses the entry at a place, as its file's version means it and with what later lines changed of it.
-pub(crate) fn read_entry<F: FsFile>(file: &F, header: &Header, skeleton: &Skeleton, at: At) -> Result<Entry, Damage> {
+pub(crate) fn read_entry<F: FsFile>(
+    file: &F,
+    window: &Window,
+    header: &Header,
+    skeleton: &Skeleton,
+    at: At,
+) -> Result<Entry, Damage> {
     let damage = |kind| Damage { at, kind };
-    let read = |at| read_line(file, at).map_err(|error| damage(DamageKind::Io(error.to_string())));
+    let read = |at| window.read(file, at).map_err(|error| damage(DamageKind::Io(error.to_string())));
     let bytes = read(at)?;
     let mut entry = if header.is_linear() {
         let place = skeleton.at_offset(at.off).unwrap_or(Ordinal(0));
@@ -345,7 +364,7 @@ impl<F: Fs> Source for Reader<F> {
             }
             _ => {
                 // What is read next anyway is proved first, so that a lie of an index file reaches nobody.
-                self.path(leaf)?.0.iter().rev().take(PROVED).for_each(|node| self.prove(node.at));
+                self.path(leaf)?.0.iter().rev().take(PROVED).for_each(|node| self.prove(&Window::default(), node.at));
                 Ok(ContextPath { nodes: self.path(leaf)?, from_root: true })
             }
         }
@@ -356,13 +375,14 @@ impl<F: Fs> Source for Reader<F> {
     }
 
     fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
-        self.prove(at);
-        let Some(skeleton) = self.skeleton() else {
-            // Only a file of today's version without changed entries is read from its end.
-            let bytes = read_line(&self.file, at);
-            let bytes = bytes.map_err(|error| Damage { at, kind: DamageKind::Io(error.to_string()) })?;
-            return parse_body(&bytes, at).map(Arc::new);
-        };
-        read_entry(&self.file, &self.header, skeleton, at).map(Arc::new)
+        self.body_through(&Window::default(), at)
+    }
+
+    fn bodies(&self, places: &mut dyn Iterator<Item = At>, each: &mut dyn FnMut(Result<Arc<Entry>, Damage>)) {
+        let (mut window, places) = (Window::default(), places.collect::<Vec<_>>());
+        for (index, at) in places.iter().enumerate() {
+            window.reach(&self.file, &places[index..]);
+            each(self.body_through(&window, *at));
+        }
     }
 }

@@ -70,7 +70,7 @@ fn word(bytes: &[u8]) -> Option<(&str, &[u8])> {
 
 /// Whether a byte is a printable ASCII character that stands for itself inside of a text.
 fn is_plain(byte: u8) -> bool {
-    (byte >= b' ') & (byte < 0x7F) & (byte != b'"') & (byte != b'\\')
+    matches!(byte, b' '..0x7F) & (byte != b'"') & (byte != b'\\')
 }
 
 /// A short id in its quotes, and what stands behind.

@@ -11,6 +11,7 @@ use crate::reader::{parse_body, read_entry};
 use crate::scan::{Frame, Scanned, frame};
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_whole;
+use crate::window::Window;
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
     At, BlobRef, Body, Clock, Damage, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
@@ -586,7 +587,7 @@ impl<F: Fs> Source for Writer<F> {
             // A failed sync may have lost in the file what is not durable yet.
             (Place::Disk { file, .. }, None) => match self.shared.kept(at.off, at.len as usize) {
                 Some(line) => parse_body(&line, at)?,
-                None => read_entry(&**file, &self.header, &self.skeleton, at)?,
+                None => read_entry(&**file, &Window::default(), &self.header, &self.skeleton, at)?,
             },
             (_, Some(start)) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
