@@ -257,6 +257,12 @@ impl Usage {
     /// Reads what any program wrote: a number that is none counts as nothing.
     #[must_use]
     pub fn read(raw: &RawValue) -> Self {
+        // Mostly there is nothing to forgive. (Lists would be taken for fields without their names.)
+        let strict = Some(raw.get()).filter(|text| !text.contains('[')).map(serde_json::from_str);
+        strict.and_then(Result::ok).unwrap_or_else(|| Self::read_leniently(raw))
+    }
+
+    fn read_leniently(raw: &RawValue) -> Self {
         let mut usage = Fields::parse(raw.get()).unwrap_or_default();
         let mut cost = usage.raw("cost").and_then(|raw| Fields::parse(raw.get()).ok()).unwrap_or_default();
         let mut tokens = |name| match usage.raw(name).map(RawValue::get).map(|text| (text.parse(), text.parse::<f64>()))
@@ -522,6 +528,25 @@ mod tests {
         let mut out = Vec::new();
         Message::from_json(&raw).unwrap().write(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn usage_reads_the_same_strictly_and_leniently() {
+        for json in [
+            r#"{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"totalTokens":10,"cost":{"input":0.5,"output":1e-3,"cacheRead":0,"cacheWrite":-0.0,"total":7}}"#,
+            r#"{"input":1,"new":{"x":[1]},"cost":{"total":1,"y":"z"}}"#,
+            r#"{"input":1.5,"output":-2,"cacheRead":null,"cacheWrite":"4","totalTokens":1e3,"cost":null}"#,
+            r#"{"input":18446744073709551615,"output":18446744073709551616,"cost":{"total":1e999}}"#,
+            r#"{"input":1,"input":2,"cost":{"total":1,"total":2}}"#,
+            r#"{"cost":[1,2,3,4,5]}"#,
+            "[1,2,3,4,5,{}]",
+            "{}",
+            "null",
+            "7",
+        ] {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            assert_eq!(Usage::read(&raw), Usage::read_leniently(&raw), "{json}");
+        }
     }
 
     #[test]

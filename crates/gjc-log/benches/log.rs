@@ -66,9 +66,9 @@ fn kept_index(folder: &Path, path: &Path) -> io::Result<PathBuf> {
 fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
     let path = arguments.first().ok_or_else(|| io::Error::other("a job needs a file or a folder"))?;
     match name {
-        "newline-scan" => probe::took(|| newline_scan(path)),
-        "full-index" => probe::took(|| full_index(path)),
-        "with-index-file" => probe::took(|| with_index_file(path, &arguments[1])),
+        "newline-scan" => probe::took(|| newline_scan(path), |lines| json!({"lines": lines})),
+        "full-index" => probe::took(|| full_index(path), found),
+        "with-index-file" => probe::took(|| with_index_file(path, &arguments[1]), found),
         "bare-write" => bare(path, false),
         "bare-durable" => bare(path, true),
         "append-1" => append(path, 1),
@@ -79,35 +79,39 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
 }
 
 /// The physical limit: every byte read once, every line feed found.
-fn newline_scan(path: &Path) -> io::Result<Value> {
+fn newline_scan(path: &Path) -> io::Result<u64> {
     let file = OsFs.open(path, Open::Read)?;
     let mut buffer = vec![0; 256 * 1024];
     let (mut at, mut lines) = (0, 0u64);
     loop {
         let got = file.read_at(&mut buffer, at)?;
         if got == 0 {
-            return Ok(json!({"lines": lines}));
+            return Ok(lines);
         }
         at += got as u64;
         lines += memchr::memchr_iter(b'\n', &buffer[..got]).count() as u64;
     }
 }
 
-fn full_index(path: &Path) -> io::Result<Value> {
+fn full_index(path: &Path) -> io::Result<Scanned> {
     let file = OsFs.open(path, Open::Read)?;
     let len = file.stat()?.len;
     let mut scanned = Scanned::default();
     scanned.scan(&file, len)?;
-    Ok(json!({"entries": scanned.skeleton.len(), "damage": scanned.damage.len()}))
+    Ok(scanned)
 }
 
-fn with_index_file(path: &Path, index: &Path) -> io::Result<Value> {
+fn with_index_file(path: &Path, index: &Path) -> io::Result<Scanned> {
     let file = OsFs.open(path, Open::Read)?;
     let stat = file.stat()?;
     let mut scanned =
         index::load(&OsFs, index, &file, &stat).ok_or_else(|| io::Error::other("the index does not fit"))?;
     scanned.scan(&file, stat.len)?;
-    Ok(json!({"entries": scanned.skeleton.len(), "damage": scanned.damage.len()}))
+    Ok(scanned)
+}
+
+fn found(scanned: &Scanned) -> Value {
+    json!({"entries": scanned.skeleton.len(), "damage": scanned.damage.len()})
 }
 
 /// A line of 1 KB as the log writes it.

@@ -56,15 +56,16 @@ impl Row {
     }
 }
 
-/// Measures a job: its answer is what it found, for the line.
+/// Measures a job until what it makes is there; what that costs when it goes is not its price. `say`: what was found, for
+/// the line.
 ///
 /// # Errors
 /// The job's.
-pub fn took(job: impl FnOnce() -> io::Result<Value>) -> io::Result<Value> {
+pub fn took<T>(job: impl FnOnce() -> io::Result<T>, say: impl FnOnce(&T) -> Value) -> io::Result<Value> {
     let (start, cpu) = (wall_ns(), cpu_ns());
-    let found = job()?;
+    let made = job()?;
     let (ns, cpu) = (wall_ns() - start, cpu_ns() - cpu);
-    Ok(json!({"ns": ns, "cpu_ns": cpu, "vm_hwm_kib": peak_kib(), "found": found}))
+    Ok(json!({"ns": ns, "cpu_ns": cpu, "vm_hwm_kib": peak_kib(), "found": say(&made)}))
 }
 
 /// As [`took`], for what is done many times: `ns` is the median of one.
