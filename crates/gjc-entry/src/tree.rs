@@ -4,6 +4,8 @@ use crate::names::Names;
 use crate::{BlobRef, Damage, Entry, EntryId, Kind, Label, Level};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The place of an entry in file order, from 0 (the header is not counted).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,16 +20,19 @@ pub struct At {
     pub len: u32,
 }
 
-/// One entry of the skeleton: 24 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One entry of the skeleton: 24 bytes, as an index file has them (numbers are little-endian everywhere). Whether any bytes
+/// can stand in a tree says [`Skeleton::from_parts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub struct Node {
-    off: u64,
-    len: u32,
-    id: u32,
-    parent: u32,
+    off: U64,
+    len: U32,
+    id: U32,
+    parent: U32,
     kind: u8,
     label: u8,
     flags: u8,
+    unused: u8,
 }
 
 const NO_PARENT: u32 = u32::MAX;
@@ -35,42 +40,10 @@ const FOREIGN_ID: u8 = 1;
 const NAMELESS: u8 = 2;
 
 impl Node {
-    /// Of [`Node::to_bytes`].
-    pub const SIZE: usize = 24;
-
-    /// As an index stores it, little-endian.
-    #[must_use]
-    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        bytes[..8].copy_from_slice(&self.off.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.len.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.id.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.parent.to_le_bytes());
-        bytes[20..23].copy_from_slice(&[self.kind, self.label, self.flags]);
-        bytes
-    }
-
-    /// From the bytes of [`Node::to_bytes`]. Every bytes give a node; whether it can stand in a tree says
-    /// [`Skeleton::from_parts`].
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
-        let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3, i0, i1, i2, i3, p0, p1, p2, p3, kind, label, flags, _] =
-            *bytes;
-        Self {
-            off: u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
-            len: u32::from_le_bytes([l0, l1, l2, l3]),
-            id: u32::from_le_bytes([i0, i1, i2, i3]),
-            parent: u32::from_le_bytes([p0, p1, p2, p3]),
-            kind,
-            label,
-            flags,
-        }
-    }
-
     /// Where its line is.
     #[must_use]
     pub fn at(&self) -> At {
-        At { off: self.off, len: self.len }
+        At { off: self.off.get(), len: self.len.get() }
     }
 
     /// What it is.
@@ -82,7 +55,7 @@ impl Node {
     /// The parent; `None` for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Ordinal> {
-        (self.parent != NO_PARENT).then_some(Ordinal(self.parent))
+        (self.parent != NO_PARENT).then_some(Ordinal(self.parent.get()))
     }
 
     /// The session's taint once this entry was in.
@@ -142,17 +115,19 @@ pub enum Pushed {
 
 impl Skeleton {
     /// A tree as an index keeps it: [`Skeleton::nodes`], [`Skeleton::foreign`] and [`Skeleton::patches`] of an earlier one.
-    /// `None` when they are none: a parent that does not stand before its child, an id that is not there, a label that is
-    /// none. That no id stands twice is taken on trust; a checksum vouches for it.
+    /// `None` when they are none: a line beyond what is `covered` of the file, a parent that does not stand before its child,
+    /// an id that is not there, a label that is none. That no id stands twice is taken on trust; a checksum vouches for it.
     #[must_use]
-    pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>, patches: Vec<(At, At)>) -> Option<Self> {
+    pub fn from_parts(nodes: Vec<Node>, foreign: Vec<Box<str>>, patches: Vec<(At, At)>, covered: u64) -> Option<Self> {
         let sound = |(at, node): (u32, &Node)| {
-            (node.parent == NO_PARENT || node.parent < at)
-                && node.label <= 7
-                && node.flags <= FOREIGN_ID | NAMELESS
-                && (node.flags & FOREIGN_ID == 0 || (node.id as usize) < foreign.len())
+            let end = node.off.get().saturating_add(u64::from(node.len.get()));
+            let parent = node.parent.get();
+            let id_is_there = (node.flags & FOREIGN_ID == 0) | ((node.id.get() as usize) < foreign.len());
+            let known = (node.label <= 7) & (node.flags <= FOREIGN_ID | NAMELESS) & (node.unused == 0);
+            (end <= covered) & ((parent == NO_PARENT) | (parent < at)) & id_is_there & known
         };
-        if !(0u32..).zip(&nodes).all(sound) {
+        // Without a branch for each: all of them hold, or the file is not worth a second look.
+        if !(0u32..).zip(&nodes).fold(true, |all, node| all & sound(node)) {
             return None;
         }
         let leaf = nodes.iter().rposition(|node| !node.is_nameless());
@@ -244,13 +219,14 @@ impl Skeleton {
             }
         };
         self.nodes.push(Node {
-            off: new.at.off,
-            len: new.at.len,
-            id,
-            parent: found.map_or(NO_PARENT, |ordinal| ordinal.0),
+            off: new.at.off.into(),
+            len: new.at.len.into(),
+            id: id.into(),
+            parent: found.map_or(NO_PARENT, |ordinal| ordinal.0).into(),
             kind: new.kind as u8,
             label: after.level as u8 | u8::from(after.trusted) << 2,
             flags: flags | foreign,
+            unused: 0,
         });
         (ordinal, new.parent.is_some() && found.is_none())
     }
@@ -259,7 +235,7 @@ impl Skeleton {
     /// the place on is the session's too.
     pub fn mend(&mut self, ordinal: Ordinal, at: At, kind: Kind, label: Option<Label>) {
         let Some(nodes) = self.nodes.get_mut(ordinal.0 as usize..).filter(|nodes| !nodes.is_empty()) else { return };
-        (nodes[0].off, nodes[0].len, nodes[0].kind) = (at.off, at.len, kind as u8);
+        (nodes[0].off, nodes[0].len, nodes[0].kind) = (at.off.into(), at.len.into(), kind as u8);
         self.generation += 1;
         let Some(label) = label else { return };
         for node in nodes {
@@ -307,8 +283,8 @@ impl Skeleton {
         names.reserve(self.nodes.len());
         for (at, node) in (0..).zip(&self.nodes).filter(|(_, node)| !node.is_nameless()) {
             let hash = match node.flags & FOREIGN_ID {
-                0 => names.hash_short(node.id),
-                _ => names.hash_text(self.foreign.get(node.id as usize).map_or("", |text| text)),
+                0 => names.hash_short(node.id.get()),
+                _ => names.hash_text(self.foreign.get(node.id.get() as usize).map_or("", |text| text)),
             };
             names.insert(hash, at);
         }
@@ -319,7 +295,7 @@ impl Skeleton {
         self.node(ordinal).is_some_and(|node| match id {
             EntryId::Short(id) => node.flags & FOREIGN_ID == 0 && node.id == *id,
             EntryId::Other(text) => {
-                node.flags & FOREIGN_ID != 0 && self.foreign.get(node.id as usize).is_some_and(|own| own == text)
+                node.flags & FOREIGN_ID != 0 && self.foreign.get(node.id.get() as usize).is_some_and(|own| own == text)
             }
         })
     }
@@ -340,8 +316,8 @@ impl Skeleton {
     #[must_use]
     pub fn id(&self, ordinal: Ordinal) -> EntryId {
         match self.node(ordinal) {
-            Some(node) if node.flags & FOREIGN_ID == 0 => EntryId::Short(node.id),
-            Some(node) => EntryId::Other(self.foreign.get(node.id as usize).cloned().unwrap_or_default()),
+            Some(node) if node.flags & FOREIGN_ID == 0 => EntryId::Short(node.id.get()),
+            Some(node) => EntryId::Other(self.foreign.get(node.id.get() as usize).cloned().unwrap_or_default()),
             None => EntryId::Other("".into()),
         }
     }
@@ -523,7 +499,7 @@ mod tests {
     fn no_room_wanted_makes_no_table_of_ids() {
         let mut scanned = Skeleton::default();
         let _ = scanned.push(node(1, None, None));
-        let mut loaded = Skeleton::from_parts(scanned.nodes().to_vec(), Vec::new(), Vec::new()).unwrap();
+        let mut loaded = Skeleton::from_parts(scanned.nodes().to_vec(), Vec::new(), Vec::new(), 99).unwrap();
         loaded.reserve(0);
         assert!(loaded.names.get().is_none());
         loaded.reserve(5);

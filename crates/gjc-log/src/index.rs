@@ -33,6 +33,7 @@ use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Files below are scanned in a few milliseconds.
 pub const SMALLEST: u64 = 1 << 20;
@@ -41,7 +42,9 @@ const MAGIC: &[u8; 8] = b"gjcindex";
 const VERSION: u32 = 1;
 const HEAD: usize = 96;
 const CHECKED: u64 = 4096;
-const CHUNK: usize = Node::SIZE * 8192;
+const NODE: usize = size_of::<Node>();
+/// So much is read at once: what was read is summed up while it is near.
+const CHUNK: usize = 256 * 1024;
 
 /// Where the index of a session file is.
 #[must_use]
@@ -65,11 +68,11 @@ pub fn load<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat) -> Option<
     let len = index.stat().ok()?.len;
     let mut source = Source { file: &index, at: 0, hash: XxHash3_64::new() };
     let head = Head::parse(&source.take(HEAD)?)?;
-    let nodes = u64::from(head.nodes) * Node::SIZE as u64;
+    let nodes = u64::from(head.nodes) * NODE as u64;
     if len != HEAD as u64 + nodes + u64::from(head.rest) + 8 || !head.fits(file, stat)? {
         return None;
     }
-    let nodes = source.nodes(head.nodes, head.covered)?;
+    let nodes = source.nodes(head.nodes)?;
     let rest = source.take(head.rest as usize)?;
     let sum = source.hash.finish();
     if source.take(8)? != sum.to_le_bytes() {
@@ -80,7 +83,7 @@ pub fn load<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat) -> Option<
     let foreign = (0..rest.number()?).map(|_| rest.text().map(Into::into)).collect::<Option<Vec<_>>>()?;
     let patches = (0..rest.number()?).map(|_| Some((rest.at()?, rest.at()?))).collect::<Option<Vec<_>>>()?;
     let damage = (0..rest.number()?).map(|_| rest.damage()).collect::<Option<Vec<_>>>()?;
-    let skeleton = Skeleton::from_parts(nodes, foreign, patches)?;
+    let skeleton = Skeleton::from_parts(nodes, foreign, patches, head.covered)?;
     Some(Scanned::from_parts(header, skeleton, damage, head.covered, head.lines))
 }
 
@@ -236,9 +239,9 @@ fn encode<F: FsFile>(file: &F, stat: &Stat, scanned: &Scanned) -> io::Result<Opt
         last: hash_of(file, last_off, u64::from(last_len))?,
         rest: rest_len,
     };
-    let mut out = Vec::with_capacity(HEAD + nodes.len() * Node::SIZE + rest.len() + 8);
+    let mut out = Vec::with_capacity(HEAD + nodes.len() * NODE + rest.len() + 8);
     head.write(&mut out);
-    nodes.iter().for_each(|node| out.extend_from_slice(&node.to_bytes()));
+    out.extend_from_slice(nodes.as_bytes());
     out.extend_from_slice(&rest);
     let sum = XxHash3_64::oneshot(&out);
     out.extend_from_slice(&sum.to_le_bytes());
@@ -294,23 +297,11 @@ impl<F: FsFile> Source<'_, F> {
         Some(bytes)
     }
 
-    /// The records, through one small buffer; `None` when one of them cannot be.
-    fn nodes(&mut self, count: u32, covered: u64) -> Option<Vec<Node>> {
-        let count = count as usize;
-        let mut nodes = Vec::with_capacity(count);
-        let mut buffer = vec![0; CHUNK.min(count * Node::SIZE)];
-        while nodes.len() < count {
-            let chunk = &mut buffer[..CHUNK.min((count - nodes.len()) * Node::SIZE)];
+    fn nodes(&mut self, count: u32) -> Option<Vec<Node>> {
+        let mut nodes = Node::new_vec_zeroed(count as usize).ok()?;
+        crate::memory::prefer_huge_pages(nodes.as_mut_bytes());
+        for chunk in nodes.as_mut_bytes().chunks_mut(CHUNK) {
             self.fill(chunk)?;
-            for bytes in chunk.chunks_exact(Node::SIZE) {
-                let node = Node::from_bytes(bytes.try_into().ok()?);
-                let at = node.at();
-                let before = node.parent().is_none_or(|parent| (parent.0 as usize) < nodes.len());
-                if !before || at.off.saturating_add(u64::from(at.len)) > covered {
-                    return None;
-                }
-                nodes.push(node);
-            }
         }
         Some(nodes)
     }

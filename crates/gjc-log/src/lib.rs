@@ -25,6 +25,7 @@ mod copy;
 mod error;
 mod foreign;
 mod lease;
+mod memory;
 mod open;
 mod reader;
 mod sift;
