@@ -381,6 +381,7 @@ mod tests {
             b"\xED",
             b"\x95\x9C",
             b"\0",
+            b"\n",
             b"\\",
             b"\"",
             b"{",
@@ -408,6 +409,18 @@ mod tests {
                 prop_assert!(fast.nul || !fast.utf8);
             } else {
                 prop_assert_eq!(fast, plain);
+            }
+        }
+
+        #[test]
+        fn a_line_ends_at_its_line_feed(bytes in bytes()) {
+            let (fast, len) = sift_line(&bytes);
+            prop_assert_eq!(len, line_len(&bytes));
+            let plain = plain_sift(&bytes[..len]);
+            if plain.nul || !plain.utf8 {
+                prop_assert!(fast.nul || !fast.utf8);
+            } else {
+                prop_assert_eq!(fast, plain, "what stands behind belongs to another line");
             }
         }
 
