@@ -3,11 +3,12 @@
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
 use crate::history::Keeper;
+use crate::instructions::Instructions;
 use crate::out;
 use crate::prompt::PromptFiles;
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Folds, Settings, ToolDef};
-use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, ModelRef, Params, Thinking};
+use gjc_entry::{Blobs, DamageKind, Env, Header, Label, Leaf, Level, ModelRef, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
 use gjc_llm::scripted::ScriptedModel;
@@ -80,11 +81,14 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         Some(path) => resume(env, path, &here, args.cwd.is_some(), &mut notices).await?,
         None => (create(env, &here, !args.no_session), here, false),
     };
+    let instructions = Instructions::read(&env.dirs.agent, &cwd);
+    notices.extend(instructions.notices.iter().cloned());
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: files.system(&cwd),
+        system: files.system(&cwd) + &instructions.section(false),
+        system_label: Label { level: Level::Public, trusted: !instructions.of_project() },
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
         cwd,

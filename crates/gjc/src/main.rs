@@ -11,6 +11,7 @@ mod context;
 mod demo;
 mod failure;
 mod history;
+mod instructions;
 mod out;
 mod print;
 mod prompt;

@@ -17,6 +17,7 @@ mod fixtures;
 mod help;
 mod history;
 mod hostile;
+mod instructions;
 mod json;
 #[cfg(feature = "failpoints")]
 mod kill;
