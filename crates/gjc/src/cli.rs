@@ -110,6 +110,20 @@ pub(crate) enum Command {
         #[arg(long = "quiet")]
         keep_quiet: bool,
     },
+    /// A script that lets a shell complete what you type.
+    ///
+    /// For bash: gjc completions bash > ~/.local/share/bash-completion/completions/gjc
+    Completions {
+        /// Which.
+        shell: clap_complete::Shell,
+    },
+    /// A manual page.
+    ///
+    /// To read it: gjc man sessions | man -l -
+    Man {
+        /// The page of this command; of gjc itself by default.
+        command: Vec<String>,
+    },
     /// The names of all failpoints.
     #[cfg(feature = "failpoints")]
     #[command(name = "__failpoints", hide = true)]

@@ -2,7 +2,7 @@
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
-//! at files; [`demo`] is the tour.
+//! at files; [`demo`] is the tour; [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
@@ -12,6 +12,7 @@ mod demo;
 mod failure;
 mod history;
 mod instructions;
+mod manual;
 mod out;
 mod print;
 mod prompt;
@@ -68,6 +69,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Context { command }) => context::run(&env, command),
         Some(Command::Prompts(args)) => prompts::run(&env, args),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
+        Some(Command::Completions { shell }) => Ok(manual::completions(shell)),
+        Some(Command::Man { command }) => manual::page(&command),
         #[cfg(feature = "failpoints")]
         Some(Command::Failpoints) => {
             gjc_fp::names().into_iter().for_each(out::line);

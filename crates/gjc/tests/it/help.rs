@@ -19,6 +19,8 @@ fn every_command_has_help() {
         &["prompts", "show"],
         &["prompts", "forget"],
         &["demo"],
+        &["completions"],
+        &["man"],
     ] {
         let out = look(&home, command).arg("--help").output().ok();
         assert_eq!(out.err(), "");
@@ -58,4 +60,38 @@ fn misuse_says_what_was_wrong() {
         all += &format!("# gjc {}: exit {}\n{}", args.join(" "), out.code().unwrap(), out.err());
     }
     steady(&home, || insta::assert_snapshot!(all));
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = look(&home, &["completions", shell]).output().ok().out();
+        for word in ["sessions", "verify", "append-system-prompt"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    // What the script offers after "gjc sessions v".
+    let script = home.tmp().join("gjc.bash");
+    std::fs::write(&script, look(&home, &["completions", "bash"]).output().ok().out()).unwrap();
+    let line = format!(
+        "source {}; COMP_WORDS=(gjc sessions v); COMP_CWORD=2; _gjc gjc v sessions; echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let offered = home.run("bash").args(["--norc", "-c", &line]).output().ok();
+    assert_eq!((offered.out().trim(), offered.err().as_str()), ("verify", ""));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = Home::new();
+    for command in [&[][..], &["sessions"], &["sessions", "verify"], &["prompts", "forget"], &["man"]] {
+        let page = look(&home, &["man"]).args(command).output().ok().out();
+        let name = [&["gjc"], command].concat().join("-");
+        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let wrong = look(&home, &["man", "sessions", "없음"]).output();
+    assert_eq!((wrong.code(), wrong.out().as_str()), (Some(2), ""));
+    assert!(wrong.err().contains("choose from: list, show, verify"), "{}", wrong.err());
 }
