@@ -572,3 +572,51 @@ struct Work<F: Fs> {
     written: u64,
     doubtful: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::fs::{Open, OsFs};
+
+    #[test]
+    fn the_thread_has_something_to_do_only_when_somebody_waits_for_what_is_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("세션.jsonl");
+        let file = OsFs.open(&path, Open::CreateNew).unwrap();
+        let stat = file.stat().unwrap();
+        let shared = Shared::new(Arc::new(OsFs));
+        shared.opened(&path, Arc::new(file), stat);
+        let due = || shared.lock().is_due();
+        let commit = || {
+            let mut work = shared.next().unwrap();
+            let done = shared.commit(&mut work);
+            shared.lock().take_back(work, done);
+        };
+        let write = |at: u64| {
+            shared.lock().file.clone().unwrap().append(b"line\n").unwrap();
+            shared.wrote(at, b"line\n", at + 5, Vec::new());
+        };
+
+        shared.want(5);
+        assert!(!due(), "what is waited for is not written");
+        write(0);
+        assert!(due(), "it is now");
+        commit();
+        assert!(!due(), "all of it is durable");
+        write(5);
+        assert!(!due(), "nobody waits");
+        shared.want(10);
+        assert!(due());
+        commit();
+
+        shared.moved(20);
+        write(10);
+        assert!(!due(), "a part of what moved keeps no promise");
+        write(15);
+        assert!(due());
+        commit();
+        assert_eq!((due(), shared.synced()), (false, 20));
+    }
+}
