@@ -21,23 +21,27 @@ mod rpc;
 #[cfg(test)]
 mod schemas;
 mod sessions;
+mod words;
 mod world;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use cli::{Cli, Command, Mode};
 use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    words::choose();
+    let parsed = words::command(Cli::command()).try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout and end with 0, misuse to stderr with 2. What was mistyped is repeated in the
             // error, and may hold anything.
+            let page = words::page(error.render().to_string());
             if error.use_stderr() {
-                out::talk(error.render().to_string().trim_end());
+                out::talk(page.trim_end());
             } else {
-                let _ = error.print();
+                out::bytes(page.as_bytes());
             }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
