@@ -240,7 +240,8 @@ fn output(command: &str, timeout: Duration, finished: &Finished, cell: Option<&C
         }
     };
     let mut text = captured.text();
-    if let Some(cell) = cell.filter(|_| finished.exit != Exit::Code(0) && sounds_refused(&text)) {
+    // Whatever the exit code: that of `cargo build | tail` is tail's.
+    if let Some(cell) = cell.filter(|_| sounds_refused(&text)) {
         notes.push(cell.told.clone());
     }
     if text.is_empty() && notes.is_empty() {

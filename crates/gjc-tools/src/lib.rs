@@ -25,7 +25,7 @@ pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use output::{Output, ToolOutput};
 pub use read::Read;
-pub use sandbox::{Confinement, SECRETS, SandboxMode, SecretPlace, Workspace, describe};
+pub use sandbox::{Confinement, SECRETS, SandboxMode, SecretPlace, Workspace, describe, sandbox_of};
 pub use tool::{Effects, Recovery, Run, Shown, Tool, ToolSpec, Tools};
 pub use write::Write;
 

@@ -13,9 +13,9 @@ Examples:
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
 
-Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone. Commands of bash
-run in a sandbox where the kernel has one: they write to the repository of the working folder and to
-temporary files, and do not read keys of the home folder.
+Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
+Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
+working folder and to temporary files, and do not read keys of the home folder.
 
 Environment:
   ANTHROPIC_API_KEY       the key for anthropic
@@ -78,7 +78,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
     #[command(flatten)]
-    pub(crate) sandbox: SandboxArgs,
+    pub(crate) commands: SandboxArgs,
 }
 
 /// What commands may reach.
@@ -86,14 +86,14 @@ pub(crate) struct SessionArgs {
 pub(crate) struct SandboxArgs {
     /// How commands are held: by what the kernel has, not at all, or by all of it or they do not run. gjc doctor tells what
     /// this system can hold.
-    #[arg(long = "sandbox", value_enum, value_name = "MODE", default_value_t = Sandbox::Auto)]
-    pub(crate) mode: Sandbox,
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Sandbox::Auto)]
+    pub(crate) sandbox: Sandbox,
     /// A folder that commands may write to, beside the repository of the working folder; may be repeated.
-    #[arg(long = "sandbox-write", value_name = "DIR")]
-    pub(crate) write: Vec<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sandbox_write: Vec<PathBuf>,
     /// Whether commands in the sandbox reach the network, this machine's own ports included.
-    #[arg(long = "sandbox-network", value_enum, value_name = "ACCESS", default_value_t = Access::Allowed)]
-    pub(crate) network: Access,
+    #[arg(long, value_enum, value_name = "ACCESS", default_value_t = Access::Allowed)]
+    pub(crate) sandbox_network: Access,
 }
 
 /// How commands are held.

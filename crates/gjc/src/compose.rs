@@ -65,7 +65,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let named = args.model.clone().or(before.model).unwrap_or_else(|| DEFAULT_MODEL.into());
     let (provider, model) = provider(env, &named, args.provider_url.as_deref())?;
-    let confinement = confinement(env, &args.sandbox)?;
+    let confinement = confinement(env, &args.commands)?;
     let tools = gjc_tools::builtin(&env.vars, confinement.clone());
     let tools = match (&args.tools, before.tools) {
         (Some(names), _) => tools
@@ -107,16 +107,16 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
 /// What commands may reach, as typed.
 fn confinement(env: &Env, args: &SandboxArgs) -> Result<Confinement, Failure> {
     Ok(Confinement {
-        mode: match args.mode {
+        mode: match args.sandbox {
             Sandbox::Auto => SandboxMode::Auto,
             Sandbox::Off => SandboxMode::Off,
             Sandbox::Require => SandboxMode::Require,
         },
-        network: match args.network {
+        network: match args.sandbox_network {
             Access::Allowed => Network::Allowed,
             Access::Denied => Network::Denied,
         },
-        write: args.write.iter().map(|dir| real_dir(dir)).collect::<Result<_, _>>()?,
+        write: args.sandbox_write.iter().map(|dir| real_dir(dir)).collect::<Result<_, _>>()?,
         ..Confinement::auto(&env.dirs)
     })
 }

@@ -187,7 +187,11 @@ impl Guard {
     fn private(&self) -> Result<&Path, Refusal> {
         if self.private.get().is_none() {
             let only_ours = fs::Permissions::from_mode(0o700);
-            let made = tempfile::Builder::new().prefix("gjc-").permissions(only_ours).tempdir_in(&self.how.dirs.temp).map_err(|error| {
+            let made = tempfile::Builder::new()
+                .prefix("gjc-")
+                .permissions(only_ours)
+                .tempdir_in(&self.how.dirs.temp)
+                .map_err(|error| {
                 Refusal::new(
                     "no_sandbox",
                     format!(
@@ -270,7 +274,16 @@ fn told(own: &[PathBuf], network: Network, local: LocalSockets) -> String {
     if local == LocalSockets::Pairs {
         told.push_str("; local sockets are closed");
     }
+    told.push_str(". A person can allow another folder with --sandbox-write");
     told
+}
+
+/// The sandbox that a command of a folder would get, for whoever wants to try it; `None` where it would get none.
+///
+/// # Errors
+/// A refusal, where one is required and cannot be had.
+pub fn sandbox_of(how: &Confinement, vars: &Vars, cwd: &Path) -> Result<Option<Sandbox>, Refusal> {
+    Ok(Guard::new(how.clone(), vars).cell(cwd, None)?.map(|cell| cell.sandbox))
 }
 
 /// A sandbox in a person's words, for `gjc doctor`.
@@ -290,5 +303,9 @@ pub fn describe(how: &Confinement, cwd: &Path, vars: &Vars) -> String {
         }
         _ => String::new(),
     };
-    format!("commands write to {write}; {} hidden{local}", count(hidden, "place of keys"))
+    format!(
+        "commands write to {write}; of the home folder {} with keys {} hidden{local}",
+        count(hidden, "place"),
+        if hidden == 1 { "is" } else { "are" }
+    )
 }

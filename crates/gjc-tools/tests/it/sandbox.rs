@@ -187,7 +187,7 @@ async fn the_workspace_and_the_private_folder_are_free() {
         .bash(
             "set -e; mkdir -p 가/나; echo 글 > 가/나/파일; mv 가/나/파일 가/; ln 가/파일 가/둘; ln -s 파일 가/셋; \
              rm -r 가/나; cat 가/셋; f=$(mktemp); echo x > $f; mv $f 가/넷; mkfifo p; echo > /dev/null; \
-             cat <(echo 하나) > >(cat); echo 끝 > /dev/stdout; [ -w /dev/shm ]; echo \"$TMPDIR\"",
+             cat <(echo 하나) | tee >(cat > /dev/null); echo 끝 > /dev/stdout; [ -w /dev/shm ]; echo \"$TMPDIR\"",
         )
         .await;
     let text = done.ok().to_string();
