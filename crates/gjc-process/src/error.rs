@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Spawn;
+use crate::{SandboxError, Spawn};
 
 /// A program could not be started. Each message says what is wrong and, after `hint:`, the way out.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,16 @@ pub enum SpawnError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The sandbox that was asked for cannot be had here. Nothing was started.
+    #[error(
+        "cannot start `{program}` in its sandbox: {why}.\nhint: `gjc doctor` tells what this system can hold; without a sandbox: --sandbox off"
+    )]
+    Sandbox {
+        /// As given.
+        program: String,
+        /// What is missing, or went wrong.
+        why: SandboxError,
+    },
     /// Anything else.
     #[error("cannot start `{program}`: {source}")]
     Other {
@@ -98,6 +108,11 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    /// A sandbox that could not be made or entered.
+    pub(crate) fn sandbox(spawn: &Spawn, why: SandboxError) -> Self {
+        Self::Sandbox { program: spawn.program.to_string_lossy().into_owned(), why }
+    }
+
     /// Finds the sentence for a failed start. The kernel answers "not found" for the program, its
     /// interpreter and the directory alike, so we look again.
     pub(crate) fn explain(spawn: &Spawn, source: io::Error) -> Self {

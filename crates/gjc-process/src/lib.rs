@@ -1,11 +1,12 @@
-//! Child processes: groups, time-outs, output caps, kill tree.
+//! Child processes: groups, time-outs, output caps, kill tree, sandbox.
 //!
 //! One door: [`run`] starts a program, moves its bytes, and does not return before the whole tree it
 //! started is dead. The crate knows nothing of sessions, tools or labels, reads no environment variable and
 //! no wall clock: what the program sees is exactly what [`Spawn`] says. Linux only (pidfd, `/proc`).
 //!
 //! **What never happens**: a program outlives the `run` that started it (finished, timed out, cancelled or
-//! dropped); memory grows with the output; a slow or stuck reader of the progress holds a program up.
+//! dropped); memory grows with the output; a slow or stuck reader of the progress holds a program up; a program that
+//! was to run in a sandbox ([`Spawn::sandbox`]) runs outside of it.
 //!
 //! One way out of the tree remains: a process that makes a session of its own (`setsid`, a daemon). It is
 //! not waited for and not killed, and it is reported ([`Finished::escaped`]) only while it holds the output. Closing that way takes
@@ -19,9 +20,16 @@
 mod capture;
 mod error;
 mod pump;
+mod sandbox;
 mod tree;
 
-use std::{ffi::OsString, future::pending, path::PathBuf, process::ExitStatus, time::Duration};
+use std::{
+    ffi::OsString,
+    future::pending,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use rustix::process::Signal;
@@ -36,6 +44,7 @@ use crate::{capture::Capture, pump::Pump, tree::Tree};
 pub use crate::{
     capture::{Captured, OutputCap},
     error::SpawnError,
+    sandbox::{Demand, Lack, LocalSockets, Network, NoLandlock, Sandbox, SandboxError, Support},
 };
 
 /// How long a killed process may take to be gone before we stop waiting for it. Only a process stuck in the
@@ -67,6 +76,8 @@ pub struct Spawn {
     /// Where the whole output goes once it exceeds [`Spawn::cap`]: a new file (mode 0600, an existing one is
     /// never touched), created only then, folders included, with every byte from the first.
     pub spill: Option<PathBuf>,
+    /// What the program, and all that it starts, may reach; `None`: whatever its user may.
+    pub sandbox: Option<Sandbox>,
 }
 
 impl Spawn {
@@ -84,6 +95,7 @@ impl Spawn {
             linger: Duration::from_millis(200),
             cap: OutputCap::default(),
             spill: None,
+            sandbox: None,
         }
     }
 }
@@ -198,6 +210,19 @@ pub async fn run(
 
 /// How long a process may take from closing its output to its end, under load.
 const DYING: Duration = Duration::from_millis(200);
+
+/// The number of the user whose rights this process has.
+#[must_use]
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether this process may write to a file, or connect to a socket, as far as permissions say.
+#[must_use]
+pub fn may_write(path: &Path) -> bool {
+    let effective = rustix::fs::AtFlags::EACCESS;
+    rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::WRITE_OK, effective).is_ok()
+}
 
 async fn limit(timeout: Option<Duration>) {
     match timeout {

@@ -19,7 +19,11 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{Spawn, SpawnError, Stdin, pump::Ends};
+use crate::{
+    Spawn, SpawnError, Stdin, Support,
+    pump::Ends,
+    sandbox::{Fence, REFUSED, SandboxError},
+};
 
 pub(crate) struct Tree {
     /// `None` once it has been reaped or handed to whoever will.
@@ -32,10 +36,19 @@ pub(crate) struct Tree {
 impl Tree {
     /// Starts the program. When this returns, it has been executed (not only forked).
     pub(crate) fn start(spawn: &Spawn) -> Result<(Self, Ends), SpawnError> {
-        Self::try_start(spawn).map_err(|source| SpawnError::explain(spawn, source))
+        let fence = match &spawn.sandbox {
+            Some(sandbox) => {
+                Some(Fence::build(sandbox, &Support::now()).map_err(|why| SpawnError::sandbox(spawn, why))?)
+            }
+            None => None,
+        };
+        Self::try_start(spawn, fence).map_err(|source| match source.raw_os_error() {
+            Some(REFUSED) => SpawnError::sandbox(spawn, SandboxError::Entering),
+            _ => SpawnError::explain(spawn, source),
+        })
     }
 
-    fn try_start(spawn: &Spawn) -> io::Result<(Self, Ends)> {
+    fn try_start(spawn: &Spawn, fence: Option<Fence>) -> io::Result<(Self, Ends)> {
         let (reader, writer) = io::pipe()?;
         let output = pipe::Receiver::from_owned_fd(reader.into())?;
         let input = match &spawn.stdin {
@@ -54,6 +67,11 @@ impl Tree {
         // SAFETY: `detach` runs between fork and exec, where only async-signal-safe calls are allowed; it
         // makes system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(detach) };
+        if let Some(fence) = fence {
+            // SAFETY: as above; `enter` was made for this place. It is the last to run, so nothing that it forbids is needed
+            // any more but the exec itself.
+            unsafe { command.pre_exec(move || fence.enter()) };
+        }
         let child = command.spawn()?;
         // The command owns our copies of the writing end; with them open the pipe would never end.
         drop(command);

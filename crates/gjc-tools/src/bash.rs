@@ -1,8 +1,9 @@
 //! `bash`: a command in a shell.
 
 use crate::input::{Form, schema};
+use crate::sandbox::{Cell, Guard, stays_outside};
 use crate::work::{failed, leave, planned};
-use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
+use crate::{Confinement, Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Call, Permits, SinkRef, SourceRef, digest};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -44,22 +46,28 @@ const FIXED: &[(&str, &str)] =
 /// `<artifacts>/<entry>-<call>.bash.log`. Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is
 /// the code as a number, or `"signal N"`, `"timed out"` or `"cancelled"`.
 ///
-/// Its output counts as public and untrusted: a command may read and fetch whatever it likes, and nothing watches it yet.
+/// It runs in the sandbox that its [`Confinement`] describes. Its output counts as public and untrusted all the same: a command
+/// may still fetch and read much that nobody vouches for.
 #[derive(Debug, Clone)]
 pub struct Bash {
     env: Vec<(OsString, OsString)>,
+    guard: Arc<Guard>,
 }
 
 impl Bash {
     /// With these variables, without the secrets among them: names that end with `_KEY`, `_TOKEN`, `_SECRET`,
     /// `_PASSWORD`, `_PASSWD`, `_PASSPHRASE`, `_CREDENTIALS` or `_PAT`, that begin with `ANTHROPIC_`, `OPENAI_`, `GEMINI_`
     /// or `OPENROUTER_`, and `TOKEN`, `SECRET`, `PASSWORD`, `PGPASSWORD`, `MYSQL_PWD`, `APIKEY`, `API_KEY`; capital or not.
+    /// In a sandbox those that lead to programs outside (`SSH_AUTH_SOCK`, `DISPLAY` …) are left out as well.
     /// `PAGER` and `GIT_PAGER` (`cat`), `GIT_TERMINAL_PROMPT` (0), `NO_COLOR` (1) and `TERM` (`dumb`) are set.
     #[must_use]
-    pub fn new(vars: &Vars) -> Self {
+    pub fn new(vars: &Vars, how: Confinement) -> Self {
+        let guard = Arc::new(Guard::new(how, vars));
         let fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
-        let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name));
-        Self { env: given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect() }
+        let outside = |name: &str| guard.is_on() && stays_outside(name);
+        let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name) && !outside(name));
+        let env = given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
+        Self { env, guard }
     }
 }
 
@@ -100,15 +108,16 @@ impl Tool for Bash {
     }
 
     fn spec(&self, _: &Shown) -> Option<ToolSpec> {
-        Some(ToolSpec {
-            description:
-                "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
+        let mut description: String =
+            "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
                           terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out."
-                    .into(),
-            input: schema::<Input>(),
-            effects: Effects::Outside,
-            run: Run::Serial,
-        })
+                .into();
+        if self.guard.is_on() {
+            description.push_str(
+                " It runs in a sandbox: it writes only in the repository of the working folder and in $TMPDIR, and does not read keys.",
+            );
+        }
+        Some(ToolSpec { description, input: schema::<Input>(), effects: Effects::Outside, run: Run::Serial })
     }
 
     fn plan(&self, _: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
@@ -147,6 +156,12 @@ impl Bash {
         spawn.env = self.env.clone();
         spawn.timeout = Some(timeout);
         spawn.spill = artifact(ctx);
+        let cell = self.cell(ctx).await?;
+        if let Some(cell) = &cell {
+            spawn.env.retain(|(name, _)| cell.env.iter().all(|(set, _)| set != name));
+            spawn.env.extend(cell.env.iter().cloned());
+            spawn.sandbox = Some(cell.sandbox.clone());
+        }
         let _by = leave(ctx, &mut permits, digest(input.command.as_bytes()))?;
         gjc_fp::fp!("tools.bash.before");
         let ran = match shown(spawn.clone(), ctx).await {
@@ -155,7 +170,15 @@ impl Bash {
         };
         gjc_fp::fp!("tools.bash.after");
         let finished = ran.map_err(|error| Refusal::new("spawn", error.to_string()))?;
-        Ok(output(&input.command, timeout, &finished, label))
+        Ok(output(&input.command, timeout, &finished, cell.as_ref(), label))
+    }
+
+    /// The sandbox of a command that begins now.
+    async fn cell(&self, ctx: &ToolCtx) -> Result<Option<Cell>, Refusal> {
+        let (guard, cwd, artifacts) = (Arc::clone(&self.guard), ctx.cwd.clone(), ctx.artifacts.clone());
+        tokio::task::spawn_blocking(move || guard.cell(&cwd, artifacts.as_deref()))
+            .await
+            .map_err(|error| Refusal::new("internal", format!("the sandbox could not be prepared: {error}")))?
     }
 }
 
@@ -180,7 +203,7 @@ fn artifact(ctx: &ToolCtx) -> Option<PathBuf> {
     Some(dir.join(format!("{entry}-{}.bash.log", ctx.op().call)))
 }
 
-fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -> ToolOutput {
+fn output(command: &str, timeout: Duration, finished: &Finished, cell: Option<&Cell>, label: Label) -> ToolOutput {
     let captured = &finished.output;
     let mut notes = Vec::new();
     if let Some(path) = &captured.spilled {
@@ -217,6 +240,10 @@ fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -
         }
     };
     let mut text = captured.text();
+    // Whatever the exit code: that of `cargo build | tail` is tail's.
+    if let Some(cell) = cell.filter(|_| sounds_refused(&text)) {
+        notes.push(cell.told.clone());
+    }
     if text.is_empty() && notes.is_empty() {
         text.push_str("[no output]");
     }
@@ -238,6 +265,21 @@ fn output(command: &str, timeout: Duration, finished: &Finished, label: Label) -
     }
     let output = Output::from(label).text(text).details(details);
     if finished.exit == Exit::Code(0) { output.done() } else { output.error().done() }
+}
+
+/// Whether a program says that something was refused: the sandbox is one reason among others, and worth a word.
+fn sounds_refused(text: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "Permission denied",
+        "permission denied",
+        "Operation not permitted",
+        "EACCES",
+        "EPERM",
+        "허가 거부",
+        "명령을 허용하지 않음",
+        "허용되지 않",
+    ];
+    WORDS.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod input;
 mod output;
 mod path;
 mod read;
+mod sandbox;
 mod tool;
 mod work;
 mod write;
@@ -24,14 +25,15 @@ pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use output::{Output, ToolOutput};
 pub use read::Read;
+pub use sandbox::{Confinement, SECRETS, SandboxMode, SecretPlace, Workspace, describe, sandbox_of};
 pub use tool::{Effects, Recovery, Run, Shown, Tool, ToolSpec, Tools};
 pub use write::Write;
 
 use std::sync::Arc;
 
 /// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`]. `vars` is what commands get as their
-/// environment, once the secrets are out ([`Bash::new`]).
+/// environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
 #[must_use]
-pub fn builtin(vars: &gjc_entry::Vars) -> Tools {
-    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Bash::new(vars))])
+pub fn builtin(vars: &gjc_entry::Vars, how: Confinement) -> Tools {
+    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Bash::new(vars, how))])
 }

@@ -11,8 +11,11 @@ Examples:
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
+  gjc doctor                                     what holds on this system
 
 Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
+Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
+working folder and to temporary files, and do not read keys of the home folder.
 
 Environment:
   ANTHROPIC_API_KEY       the key for anthropic
@@ -74,6 +77,43 @@ pub(crate) struct SessionArgs {
     /// session all.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
+    #[command(flatten)]
+    pub(crate) commands: SandboxArgs,
+}
+
+/// What commands may reach.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    /// How commands are held: by what the kernel has, not at all, or by all of it or they do not run. gjc doctor tells what
+    /// this system can hold.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Sandbox::Auto)]
+    pub(crate) sandbox: Sandbox,
+    /// A folder that commands may write to, beside the repository of the working folder; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sandbox_write: Vec<PathBuf>,
+    /// Whether commands in the sandbox reach the network, this machine's own ports included.
+    #[arg(long, value_enum, value_name = "ACCESS", default_value_t = Access::Allowed)]
+    pub(crate) sandbox_network: Access,
+}
+
+/// How commands are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sandbox {
+    /// By what the kernel has.
+    Auto,
+    /// Not at all.
+    Off,
+    /// By all of it, or they do not run.
+    Require,
+}
+
+/// Whether something is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Access {
+    /// As outside of the sandbox.
+    Allowed,
+    /// Not.
+    Denied,
 }
 
 /// How a session speaks on standard output.
@@ -101,6 +141,15 @@ pub(crate) enum Command {
     },
     /// What you have said in this folder; what nobody answered first.
     Prompts(Prompts),
+    /// What holds on this system, and what does not; exit code 1 on a problem.
+    Doctor {
+        /// The folder to work in.
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// An offline tour on a scripted model: a real session, real tool calls, and what happened where.
     Demo {
         /// Where the tour puts its files; a new folder by default.

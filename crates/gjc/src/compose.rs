@@ -1,6 +1,6 @@
 //! Puts a session together from arguments and environment.
 
-use crate::cli::SessionArgs;
+use crate::cli::{Access, Sandbox, SandboxArgs, SessionArgs};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
@@ -15,7 +15,9 @@ use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
+use gjc_process::Network;
 use gjc_store::{bucket_name, resolve};
+use gjc_tools::{Confinement, SandboxMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -64,7 +66,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let named = args.model.clone().or(before.model).unwrap_or_else(|| DEFAULT_MODEL.into());
     let (provider, model) = provider(env, &named, args.provider_url.as_deref())?;
-    let tools = gjc_tools::builtin(&env.vars);
+    let confinement = confinement(env, &args.commands)?;
+    let tools = gjc_tools::builtin(&env.vars, confinement.clone());
     let tools = match (&args.tools, before.tools) {
         (Some(names), _) => tools
             .only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())
@@ -83,6 +86,9 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let instructions = Instructions::read(&env.dirs.agent, &cwd);
     notices.extend(instructions.notices.iter().cloned());
+    if tools.get("bash").is_some() {
+        notices.extend(confinement.notices(&cwd));
+    }
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
@@ -100,6 +106,23 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         policy: Policy::default(),
     };
     Ok(Composed { session, config, resumed, notices })
+}
+
+/// What commands may reach, as typed.
+fn confinement(env: &Env, args: &SandboxArgs) -> Result<Confinement, Failure> {
+    Ok(Confinement {
+        mode: match args.sandbox {
+            Sandbox::Auto => SandboxMode::Auto,
+            Sandbox::Off => SandboxMode::Off,
+            Sandbox::Require => SandboxMode::Require,
+        },
+        network: match args.sandbox_network {
+            Access::Allowed => Network::Allowed,
+            Access::Denied => Network::Denied,
+        },
+        write: args.sandbox_write.iter().map(|dir| real_dir(dir)).collect::<Result<_, _>>()?,
+        ..Confinement::auto(&env.dirs)
+    })
 }
 
 /// A new session of a folder; in memory unless `stored`.
@@ -257,7 +280,7 @@ fn provider(env: &Env, named: &str, url: Option<&str>) -> Result<(Arc<dyn Provid
     }
 }
 
-fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
     match std::fs::canonicalize(dir) {
         Ok(real) if real.is_dir() => Ok(real),
         Ok(real) => Err(Failure::usage(format!("{} is no folder", real.display()))),

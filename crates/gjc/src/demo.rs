@@ -15,6 +15,7 @@ use gjc_llm::{Provider, ProviderError, Rendered, StreamEvent, Unsupported};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader, Writer};
 use gjc_protocol::{Command, EventBody, Outcome, PromptMode, PromptPart};
+use gjc_tools::Confinement;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -216,7 +217,7 @@ fn start(
         model: ModelRef { provider: "scripted".into(), id: "demo".into(), api: scripted::API.into() },
         thinking: Thinking::Off,
         params: Params { max_tokens: 4096 },
-        tools: gjc_tools::builtin(&env.vars),
+        tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),
         system_label: Label::PUBLIC_TRUSTED,

@@ -2,13 +2,14 @@
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
-//! at files; [`demo`] is the tour; [`manual`] is for shells.
+//! at files; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
 mod compose;
 mod context;
 mod demo;
+mod doctor;
 mod failure;
 mod history;
 mod instructions;
@@ -72,6 +73,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Sessions { command }) => sessions::run(&env, command),
         Some(Command::Context { command }) => context::run(&env, command),
         Some(Command::Prompts(args)) => prompts::run(&env, args),
+        Some(Command::Doctor { cwd, json }) => doctor::run(&env, cwd, json),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
         Some(Command::Completions { shell }) => Ok(manual::completions(shell)),
         Some(Command::Man { command }) => manual::page(&command),

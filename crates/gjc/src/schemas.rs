@@ -1,6 +1,7 @@
 //! `docs/schemas` holds the schema of every `--json` output: `GJC_UPDATE=1 cargo test -p gjc schemas`.
 
 use crate::context::ContextJson;
+use crate::doctor::DoctorJson;
 use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ListJson, ShowJson, VerifyJson};
 use schemars::schema_for;
@@ -15,6 +16,7 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
         ("sessions-show.json", schema_for!(ShowJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
         ("context-show.json", schema_for!(ContextJson)),
+        ("doctor.json", schema_for!(DoctorJson)),
         ("prompts.json", schema_for!(PromptsJson)),
         ("prompts-show.json", schema_for!(PromptJson)),
     ] {

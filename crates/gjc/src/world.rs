@@ -67,7 +67,7 @@ pub(crate) fn env() -> Result<Env, Failure> {
 }
 
 /// Variables that hold keys of gjc itself.
-const KEYS: &[&str] = &["ANTHROPIC_API_KEY"];
+pub(crate) const KEYS: &[&str] = &["ANTHROPIC_API_KEY"];
 
 /// Overwrites the keys in the process's own environment, once they are copied: `/proc/<pid>/environ` shows that memory to
 /// every process of the same person, the commands that a model runs among them.

@@ -5,5 +5,6 @@ mod child;
 mod ending;
 mod output;
 mod refusal;
+mod sandbox;
 mod scale;
 mod support;

@@ -1,7 +1,7 @@
-use crate::rig::{Rig, names};
+use crate::rig::{Rig, dirs, names};
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Permits, digest};
-use gjc_tools::builtin;
+use gjc_tools::{Confinement, builtin};
 use serde_json::json;
 use std::fs;
 
@@ -115,7 +115,8 @@ async fn sh_stands_in_for_bash() {
     let bin = rig.outside.join("bin");
     fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink("/bin/sh", bin.join("sh")).unwrap();
-    rig.tools = builtin(&Vars::new([("PATH".to_string(), bin.display().to_string())]));
+    rig.tools =
+        builtin(&Vars::new([("PATH".to_string(), bin.display().to_string())]), Confinement::off(&dirs(&rig.outside)));
     assert_eq!(rig.bash("echo \"셸 $0\"").await.ok(), "셸 sh\n");
     fs::remove_file(bin.join("sh")).unwrap();
     let done = rig.bash("echo").await;

@@ -1,9 +1,11 @@
 //! The built-in tools on real files and real programs, as the session calls them: plan, decide, permit, run.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+mod attempts;
 mod bash;
 mod edit;
 mod input;
 mod read;
 mod rig;
+mod sandbox;
 mod write;

@@ -1,11 +1,11 @@
 //! A session's part in a call.
 
-use gjc_entry::{BoxFuture, Clock, EntryId, Label, Level, OpId, SessionId, Timestamp, Vars};
+use gjc_entry::{BoxFuture, Clock, Dirs, EntryId, Label, Level, OpId, SessionId, Timestamp, Vars};
 use gjc_flow::{
     Call, Digest, LabelState, LabelWatch, Permit, Permits, Policy, Redeem, Redeemed, Runtime, Stale, decide,
 };
 use gjc_protocol::Refusal;
-use gjc_tools::{Progress, SessionView, Surroundings, ToolCtx, Tools, builtin};
+use gjc_tools::{Confinement, Progress, SessionView, Surroundings, ToolCtx, Tools, builtin};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs;
@@ -110,7 +110,7 @@ impl Rig {
             cancel: CancellationToken::new(),
             redeem: Arc::new(state.watch()),
             state,
-            tools: builtin(&Vars::new(vars.into_iter().chain([secret]))),
+            tools: builtin(&Vars::new(vars.into_iter().chain([secret])), Confinement::off(&dirs(&root))),
             to,
             progress,
         }
@@ -187,6 +187,11 @@ impl Rig {
     pub(crate) async fn bash(&self, command: &str) -> Done {
         self.call("bash", json!({ "command": command })).await
     }
+}
+
+/// The folders of a person below `root`.
+pub(crate) fn dirs(root: &Path) -> Dirs {
+    Dirs { agent: root.join("home/.gjc/agent"), home: root.join("home"), temp: root.join("temp") }
 }
 
 /// The names in a folder, sorted.

@@ -26,7 +26,10 @@ impl Language {
     fn of(get: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().filter_map(get).find(|value| !value.is_empty())?;
         let language = locale.split(['_', '.', '@']).next()?;
-        language.eq_ignore_ascii_case("ko").then_some(Self::Korean)
+        // Only the letters of English can be read in every other encoding.
+        let encoding = locale.split('.').nth(1).and_then(|rest| rest.split('@').next()).unwrap_or("UTF-8");
+        let readable = ["UTF-8", "UTF8"].iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8));
+        (readable && language.eq_ignore_ascii_case("ko")).then_some(Self::Korean)
     }
 }
 
@@ -87,7 +90,7 @@ mod tests {
         for korean in ["ko", "ko_KR.UTF-8", "ko.utf8", "KO_KR@x"] {
             assert_eq!(of(&[("LANG", korean)]), Some(Language::Korean), "{korean}");
         }
-        for other in ["C", "en_US.UTF-8", "kok_IN", "", "POSIX"] {
+        for other in ["C", "en_US.UTF-8", "kok_IN", "", "POSIX", "ko_KR.EUC-KR", "ko_KR.CP949@x"] {
             assert_eq!(of(&[("LANG", other)]), None, "{other}");
         }
         assert_eq!(of(&[("LANG", "ko_KR.UTF-8"), ("LC_ALL", "C")]), None);

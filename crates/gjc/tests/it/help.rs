@@ -18,6 +18,7 @@ fn every_command_has_help() {
         &["prompts"],
         &["prompts", "show"],
         &["prompts", "forget"],
+        &["doctor"],
         &["demo"],
         &["completions"],
         &["man"],

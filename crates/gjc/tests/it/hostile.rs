@@ -36,16 +36,20 @@ fn every_command_behind_a_close_has_its_reply() {
 
 #[test]
 fn a_command_cannot_read_the_key_out_of_the_process() {
-    let home = Home::new();
     let peek = json!({"command": "tr '\\0' '\\n' < /proc/$PPID/environ; env; cat /proc/$PPID/cmdline"});
-    let stub = stub([Turn::new("m").tool_call("t", "bash", &peek), text("끝")]);
-    ask(&home, &stub, "x").env("ANTHROPIC_API_KEY", "sk-ant-아주비밀").output().ok();
-    let result = messages(&the_session(&home)).into_iter().find(|message| message["role"] == "toolResult").unwrap();
-    let shown = result["content"][0]["text"].as_str().unwrap();
-    assert!(shown.contains("ANTHROPIC_API_KEY=*****"), "the environment was read: {shown}");
-    for file in walk(&root(&home)) {
-        let bytes = std::fs::read(&file).unwrap_or_default();
-        assert!(!bytes.windows(6).any(|window| window == b"sk-ant"), "{}", file.display());
+    for sandbox in ["off", "auto"] {
+        let home = Home::new();
+        let stub = stub([Turn::new("m").tool_call("t", "bash", &peek), text("끝")]);
+        ask(&home, &stub, "x").args(["--sandbox", sandbox]).env("ANTHROPIC_API_KEY", "sk-ant-아주비밀").output().ok();
+        let result = messages(&the_session(&home)).into_iter().find(|message| message["role"] == "toolResult").unwrap();
+        let shown = result["content"][0]["text"].as_str().unwrap();
+        // In a sandbox the environment of gjc is out of reach; without one it is read, and the key is not in it any more.
+        let held = sandbox == "auto" && gjc_process::Support::now().landlock.is_ok();
+        assert_eq!(shown.contains("ANTHROPIC_API_KEY=*****"), !held, "{sandbox}: {shown}");
+        for file in walk(&root(&home)) {
+            let bytes = std::fs::read(&file).unwrap_or_default();
+            assert!(!bytes.windows(6).any(|window| window == b"sk-ant"), "{}", file.display());
+        }
     }
 }
 

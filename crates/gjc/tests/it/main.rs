@@ -10,6 +10,7 @@
 
 mod damage;
 mod demo;
+mod doctor;
 mod endings;
 mod escapes;
 mod failing_storage;
@@ -27,5 +28,6 @@ mod print;
 mod providers;
 mod rebuilt;
 mod rpc;
+mod sandbox;
 mod sessions;
 mod taken_away;

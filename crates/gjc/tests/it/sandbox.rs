@@ -1,0 +1,94 @@
+//! `--sandbox` and what belongs to it, by what a command of a model comes to.
+
+use crate::kit::*;
+use gjc_process::Support;
+use serde_json::json;
+use std::fs;
+use testkit::harness::{Home, Output};
+
+/// Plays a model that runs one command.
+fn bash(home: &Home, command: &str, flags: &[&str]) -> Output {
+    let call = json!({"type": "toolCall", "name": "bash", "arguments": {"command": command}});
+    let lines = [json!({"content": [call]}), json!({"content": [{"type": "text", "text": "끝"}]})];
+    home.forget(&root(home).join("script.jsonl"));
+    let script = home.write("script.jsonl", lines.map(|line| line.to_string()).join("\n"));
+    let model = format!("scripted/{}", script.display());
+    gjc(home).args(["-p", "--model", &model]).args(flags).arg("해 줘").output().ok()
+}
+
+/// Whether this kernel holds a sandbox. Where it does not, the tests say so and look at the refusal alone.
+fn holds() -> bool {
+    let lacks = Support::now().essential();
+    if !lacks.is_empty() {
+        println!("no sandbox on this system: {lacks:?}");
+    }
+    lacks.is_empty()
+}
+
+#[test]
+fn a_command_writes_in_the_project_alone_unless_a_person_says_more() {
+    let home = Home::new();
+    let outside = root(&home).join("outside");
+    fs::create_dir(&outside).unwrap();
+    let command = "echo 글 > inside; echo 글 > ../outside/made; cat ~/.ssh/id > key; true";
+    home.write("home/.ssh/id", "열쇠");
+    let key = home.work().join("key");
+    if holds() {
+        for flags in [&[][..], &["--sandbox", "auto"], &["--sandbox", "require"]] {
+            let out = bash(&home, command, flags);
+            assert_eq!((out.out(), out.err()), ("끝\n".into(), "".into()), "{flags:?}");
+            assert_eq!(fs::read_to_string(home.work().join("inside")).unwrap(), "글\n");
+            assert!(!outside.join("made").exists() && fs::read(&key).unwrap().is_empty(), "{flags:?}");
+        }
+        bash(&home, command, &["--sandbox-write", "../outside"]);
+        assert!(outside.join("made").exists() && fs::read(&key).unwrap().is_empty());
+        fs::remove_file(outside.join("made")).unwrap();
+    }
+    bash(&home, command, &["--sandbox", "off"]);
+    assert!(outside.join("made").exists() && fs::read_to_string(&key).unwrap() == "열쇠");
+}
+
+#[test]
+fn a_required_sandbox_is_there_or_no_command_runs() {
+    let home = Home::new();
+    let out = bash(&home, "touch made", &["--sandbox", "require"]);
+    assert_eq!(home.work().join("made").exists(), holds());
+    assert_eq!(out.err().contains("the sandbox is required"), !holds(), "{out}");
+}
+
+#[test]
+fn the_network_is_denied_where_a_person_says_so() {
+    let home = Home::new();
+    let door = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    door.set_nonblocking(true).unwrap();
+    let command = format!("exec 3<>/dev/tcp/127.0.0.1/{} && touch reached", door.local_addr().unwrap().port());
+    let reached = home.work().join("reached");
+    if holds() {
+        bash(&home, &command, &["--sandbox-network", "denied"]);
+        assert!(!reached.exists() && door.accept().is_err());
+    }
+    bash(&home, &command, &[]);
+    assert!(reached.exists() && door.accept().is_ok());
+}
+
+#[test]
+fn in_the_home_folder_a_person_is_told_that_nothing_can_be_written() {
+    if !holds() {
+        return;
+    }
+    let home = Home::new();
+    let cwd = home.path().display().to_string();
+    let out = bash(&home, "touch made", &["--cwd", &cwd]);
+    assert!(out.err().contains("is the home folder or holds it") && !home.path().join("made").exists(), "{out}");
+    let out = bash(&home, "true", &["--cwd", &cwd, "--tools", "bash,read", "--sandbox", "off"]);
+    assert_eq!(out.err(), "");
+}
+
+#[test]
+fn an_allowed_folder_must_be_there() {
+    let home = Home::new();
+    let out =
+        look(&home, &["-p", "x", "--provider-url", "http://127.0.0.1:9", "--sandbox-write", "없는 폴더"]).output();
+    assert_eq!(out.code(), Some(2));
+    assert!(out.err().contains("없는 폴더"), "{out}");
+}
