@@ -15,13 +15,19 @@ pub mod anthropic;
 pub mod scripted;
 
 mod backoff;
+mod classify;
 mod error;
 mod event;
+mod http;
+mod parts;
 mod provider;
 mod secret;
+mod sse;
 
 pub use backoff::Backoff;
-pub use error::{ProviderError, classify, retry_after};
+pub use classify::{classify, retry_after};
+pub use error::ProviderError;
 pub use event::{Assembler, BlockKind, End, INCOMPLETE, StreamEvent};
+pub use http::HttpConfig;
 pub use provider::{Provider, Rendered, Unsupported, render};
 pub use secret::Secret;

@@ -9,9 +9,9 @@ use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Folds, Settings, ToolDef};
 use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, ModelRef, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
-use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
+use gjc_llm::anthropic::Anthropic;
 use gjc_llm::scripted::ScriptedModel;
-use gjc_llm::{Provider, Secret, anthropic, scripted};
+use gjc_llm::{HttpConfig, Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_store::{bucket_name, resolve};
@@ -239,10 +239,7 @@ fn provider(env: &Env, named: &str, url: Option<&str>) -> Result<(Arc<dyn Provid
                 return Err(Failure::new("there is no key for anthropic")
                     .hint("set ANTHROPIC_API_KEY, or name a server that needs none with --provider-url"));
             }
-            let mut config = AnthropicConfig { key, ..AnthropicConfig::default() };
-            if let Some(url) = url {
-                config.base_url = url.into();
-            }
+            let config = HttpConfig { key, ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
             Ok((Arc::new(Anthropic::new(config, Arc::clone(&env.clock))), model(anthropic::API)))
         }
         "scripted" => {
