@@ -38,6 +38,14 @@ impl HttpConfig {
             idle_limit: Duration::from_secs(300),
         }
     }
+
+    /// Whether the server is on this machine: `localhost` or an address of loopback.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let Ok(url) = reqwest::Url::parse(self.base_url.trim()) else { return false };
+        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
 }
 
 /// What a wire adds to a request.
@@ -203,4 +211,34 @@ fn client(config: &HttpConfig) -> Result<reqwest::Client, String> {
         .user_agent(concat!("gjc/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| format!("the HTTP client cannot be built ({})", root_cause(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_this_machine_and_nothing_that_looks_like_it() {
+        let is = |url: &str| HttpConfig::new(url).is_loopback();
+        for url in [
+            "http://127.0.0.1:8080",
+            "http://localhost/v1",
+            "http://LOCALHOST",
+            "http://[::1]:1",
+            "http://127.1",
+            "http://u:p@127.0.0.9",
+        ] {
+            assert!(is(url), "{url}");
+        }
+        for url in [
+            "http://127.0.0.1.example.com",
+            "http://localhost@example.com",
+            "http://10.0.0.1",
+            "http://한글",
+            "127.0.0.1",
+            "",
+        ] {
+            assert!(!is(url), "{url}");
+        }
+    }
 }

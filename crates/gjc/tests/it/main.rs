@@ -28,3 +28,4 @@ mod rebuilt;
 mod rpc;
 mod sessions;
 mod taken_away;
+mod wires;
