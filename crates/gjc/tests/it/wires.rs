@@ -116,6 +116,14 @@ fn every_request_of_a_life_in_many_processes_can_be_rebuilt() {
         assert!(body(1).contains("c2lnbmF0dXJl"), "signed thinking goes back: {}", body(1));
         assert!(!body(6).contains("중간에"), "unsigned thinking does not");
         assert!(body(1).contains("(failed) "), "a failed call is told to the model");
+        // A prefix of the conversation never changes: the server's cache depends on it.
+        let said = |n: usize| {
+            let body = requests[n].json();
+            body.get("messages").or(body.get("input")).unwrap().to_string()
+        };
+        for (n, next) in [(0, 1), (1, 3), (3, 4), (4, 5), (5, 6)] {
+            assert!(said(next).starts_with(said(n).trim_end_matches(']')), "{}: request {next} after {n}", wire.name);
+        }
         let first = &answers(&file)[0].1;
         let usage = &first["usage"];
         assert_eq!((&usage["input"], &usage["cacheRead"], &usage["output"]), (&json!(20), &json!(100), &json!(12)));
