@@ -1,6 +1,7 @@
 //! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
 //!
-//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
+//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together, with a model of
+//! [`providers`]; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
 //! at files; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
@@ -18,6 +19,7 @@ mod out;
 mod print;
 mod prompt;
 mod prompts;
+mod providers;
 mod rpc;
 #[cfg(test)]
 mod schemas;

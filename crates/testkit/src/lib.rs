@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`stub`] | an HTTP server on loopback whose every byte, pause and cut is scripted |
 //! | [`anthropic`] | answers in the event grammar of the Messages API, for the stub or for a parser alone |
+//! | [`openai`] | the same for the two APIs of OpenAI |
 //! | [`harness`] | a built binary run in a home of its own, with a time limit that cannot hang a test |
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
@@ -38,6 +39,7 @@ pub mod harness;
 pub mod ids;
 pub mod log;
 pub mod material;
+pub mod openai;
 pub mod pi;
 pub mod probe;
 pub mod session;

@@ -31,3 +31,4 @@ mod rpc;
 mod sandbox;
 mod sessions;
 mod taken_away;
+mod wires;
