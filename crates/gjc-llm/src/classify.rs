@@ -149,7 +149,6 @@ const OVERFLOW: &[&str] = &[
     "input is too long",
     "too many tokens",
     "reduce the length of the messages",
-    "request too large for",
     "`inputs` tokens + `max_new_tokens`",
 ];
 
@@ -166,7 +165,9 @@ fn judge(status: u16, after: Option<Duration>, complaint: &Complaint) -> Provide
         402 => ProviderError::Quota { after, why: said },
         413 => ProviderError::Overflow(said),
         400 | 429 if quota => ProviderError::Quota { after, why: said },
-        400 | 422 | 429 | 500 if about(OVERFLOW) => ProviderError::Overflow(said),
+        400 | 422 | 500 if about(OVERFLOW) => ProviderError::Overflow(said),
+        // A request that is larger than the allowance of a minute never passes; "too many tokens" in a minute does later.
+        429 if about(&["request too large for"]) => ProviderError::Overflow(said),
         // Some compatible servers answer a wrong key with 400.
         400 if about(&["invalid_api_key", "api key not valid", "api_key_invalid"]) => ProviderError::Auth(said),
         408 | 425 | 429 | 500.. => ProviderError::Retry { after, why: said },
@@ -343,6 +344,8 @@ mod tests {
         for body in empty {
             assert!(matches!(classify(429, None, body.as_bytes()), ProviderError::Quota { .. }), "{body}");
         }
+        let busy = br#"{"message":"Too many tokens, please wait before trying again."}"#;
+        assert!(matches!(classify(429, None, busy), ProviderError::Retry { after: None, .. }));
         let soon = [
             (
                 r#"{"error":{"message":"Rate limit reached for gpt-x on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 6m1.5s. Visit https://h/account/billing.","type":"tokens","code":"rate_limit_exceeded"}}"#,

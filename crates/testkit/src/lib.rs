@@ -16,6 +16,7 @@
 //! | [`probe`] | one thing measured in a fresh process, and a table of such things |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
+//! | [`llama`] | llama.cpp's own server with a small model, where a machine has it |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
 //! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
@@ -37,6 +38,7 @@ pub mod git;
 pub mod grown;
 pub mod harness;
 pub mod ids;
+pub mod llama;
 pub mod log;
 pub mod material;
 pub mod openai;

@@ -2,7 +2,6 @@
 //! none, give no ids, repeat the name with each piece, or send a call whole.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// A piece of a call.
@@ -36,6 +35,8 @@ pub(super) struct Call {
     name: String,
     /// All of its arguments that came.
     arguments: String,
+    /// Where in them the text has got to.
+    depth: Depth,
     /// What the provider wants back.
     pub(super) signature: Option<String>,
     /// The index of its block, once it has begun.
@@ -76,7 +77,9 @@ impl Calls {
             call.name = name;
         }
         if let Some(arguments) = function.arguments {
-            call.arguments.push_str(&text_of(&arguments));
+            let text = text_of(&arguments);
+            call.depth.read(&text);
+            call.arguments.push_str(&text);
         }
         if let Some(extra) = piece.extra_content.filter(|extra| extra.get().starts_with('{')) {
             call.signature = Some(extra.get().replace(['\n', '\r'], " "));
@@ -100,7 +103,7 @@ impl Calls {
         // alone begins nothing: some servers make one up for each piece.
         let named = !name.is_empty() && !call.name.is_empty();
         let another_id = !id.is_empty() && !call.id.is_empty();
-        (!named || !(another_id || name != call.name || call.is_whole())).then_some(at)
+        (!named || !(another_id || name != call.name || call.depth.is_whole())).then_some(at)
     }
 }
 
@@ -122,9 +125,38 @@ impl Call {
         self.told = self.arguments.len();
         news
     }
+}
 
+/// How deep in an object a text is. It reads each byte once, however often the question is asked.
+#[derive(Default)]
+struct Depth {
+    open: usize,
+    begun: bool,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Depth {
+    fn read(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if std::mem::take(&mut self.escaped) => {}
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' => {
+                    self.open += 1;
+                    self.begun = true;
+                }
+                b'}' => self.open = self.open.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// The object that began has ended.
     fn is_whole(&self) -> bool {
-        self.arguments.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+        self.begun && self.open == 0 && !self.in_string
     }
 }
 
@@ -205,6 +237,19 @@ mod tests {
             r#"{"index":0,"id":"r2","function":{"arguments":":1}"}}"#,
         ];
         assert_eq!(calls(&new_ids), [r#"r1 read {"a":1}"#]);
+    }
+
+    #[test]
+    fn an_object_is_whole_at_its_last_brace_wherever_it_was_cut() {
+        let json = r#"{"경로":"}\\\"{","b":{"c":[{}]}} "#;
+        let end = json.rfind('}').unwrap() + 1;
+        for (cut, _) in json.char_indices() {
+            let mut depth = Depth::default();
+            depth.read(&json[..cut]);
+            assert_eq!(depth.is_whole(), cut >= end, "{}", &json[..cut]);
+            depth.read(&json[cut..]);
+            assert!(depth.is_whole());
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct Open {
 
 #[derive(Deserialize)]
 struct Chunk {
-    id: Option<String>,
+    id: Option<Value>,
     choices: Option<Vec<Choice>>,
     usage: Option<Value>,
     /// Groq's place for the usage.
@@ -77,7 +77,7 @@ struct Delta {
     reasoning_content: Option<Value>,
     /// OpenRouter, Ollama, Groq, later vLLM.
     reasoning: Option<Value>,
-    reasoning_details: Option<Vec<Value>>,
+    reasoning_details: Option<Value>,
     tool_calls: Option<Vec<CallPiece>>,
     function_call: Option<FunctionPiece>,
 }
@@ -100,7 +100,7 @@ impl Decode for Decoder {
             return Err(failure(self, &Complaint::of(error)));
         }
         if !std::mem::replace(&mut self.started, true) {
-            events.push(StreamEvent::Start { response_id: chunk.id.filter(|id| !id.is_empty()) });
+            events.push(StreamEvent::Start { response_id: response_id(chunk.id) });
         }
         let mut usage =
             chunk.usage.or_else(|| chunk.x_groq.and_then(|mut groq| groq.get_mut("usage").map(Value::take)));
@@ -144,7 +144,11 @@ impl Decode for Decoder {
 
 impl Decoder {
     fn more(&mut self, delta: Delta, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        let detailed = self.details.take(delta.reasoning_details.unwrap_or_default());
+        let details = match delta.reasoning_details {
+            Some(Value::Array(details)) => details,
+            _ => Vec::new(),
+        };
+        let detailed = self.details.take(details);
         let thought = [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|part| said(&part).words);
         // The same words stand in both, or only in one.
         let thought = thought.into_iter().find(|words| !words.is_empty()).unwrap_or(detailed);
@@ -185,7 +189,7 @@ impl Decoder {
 
     fn call(&mut self, piece: CallPiece, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let at = self.calls.take(piece);
-        if self.calls.len() > MOST_BLOCKS {
+        if self.calls.len() > MOST_CALLS {
             return Err(self.cut(TOO_MANY.into()));
         }
         let next = self.blocks.saturating_add(1);
@@ -245,6 +249,12 @@ impl Decoder {
     }
 }
 
+fn response_id(id: Option<Value>) -> Option<String> {
+    id.as_ref().and_then(Value::as_str).filter(|id| !id.is_empty()).map(Into::into)
+}
+
+/// The most calls of an answer: each piece is looked up among them.
+const MOST_CALLS: usize = 1_024;
 const TOO_MANY: &str = "the answer has too many parts";
 
 /// What a content says.

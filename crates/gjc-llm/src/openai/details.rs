@@ -5,14 +5,21 @@ use serde_json::{Map, Value};
 
 /// The list so far.
 #[derive(Default)]
-pub(super) struct Details(Vec<Map<String, Value>>);
+pub(super) struct Details {
+    list: Vec<Map<String, Value>>,
+    /// It grew beyond all measure: it is not worth to be kept.
+    lost: bool,
+}
+
+/// The most details of an answer: each new one is compared with those before it.
+const MOST: usize = 1_024;
 
 /// The fields that come in pieces.
 const STREAMED: &[&str] = &["text", "summary"];
 
 impl Details {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// Takes the details of one event; gives the words in them.
@@ -23,9 +30,10 @@ impl Details {
             for name in STREAMED {
                 words.push_str(detail.get(*name).and_then(Value::as_str).unwrap_or_default());
             }
-            match self.0.iter_mut().rev().find(|open| same(open, &detail)) {
-                Some(open) => merge(open, detail),
-                None => self.0.push(detail),
+            match self.list.iter().rposition(|open| same(open, &detail)) {
+                Some(at) => merge(&mut self.list[at], detail),
+                None if self.list.len() < MOST => self.list.push(detail),
+                None => self.lost = true,
             }
         }
         words
@@ -38,7 +46,7 @@ impl Details {
                 .iter()
                 .any(|name| detail.get(*name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()))
         };
-        self.0.iter().any(signed).then(|| serde_json::to_string(&self.0).ok()).flatten()
+        (!self.lost && self.list.iter().any(signed)).then(|| serde_json::to_string(&self.list).ok()).flatten()
     }
 }
 
@@ -77,6 +85,8 @@ mod tests {
         let closed = || vec![json!({"type": "reasoning.encrypted", "data": "eA==", "index": 1})];
         details.take(closed());
         details.take(closed());
-        assert_eq!(details.0.len(), 3, "data comes whole");
+        assert_eq!(details.list.len(), 3, "data comes whole");
+        details.take((0..2_000).map(|n| json!({"type": "reasoning.text", "index": n + 2, "text": "끝없이"})).collect());
+        assert_eq!((details.list.len(), details.signature()), (MOST, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::classify::{Complaint, failure};
 use crate::family::{counted, number};
-use crate::sse::{self, Decode, MOST_BLOCKS, delta};
+use crate::sse::{self, Decode, delta};
 use crate::{BlockKind, ProviderError, StreamEvent};
 use bytes::Buf;
 use futures_util::stream::{BoxStream, Stream};
@@ -23,6 +23,9 @@ where
 {
     sse::decode::<Decoder, _, _, _>(body)
 }
+
+/// The most items of an answer: events that bear no place are looked up among them.
+const MOST_ITEMS: usize = 2_048;
 
 /// Turns one event after another into ours.
 #[derive(Default)]
@@ -61,11 +64,17 @@ enum ItemKind {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct Typed {
     #[serde(rename = "type", default)]
     kind: String,
     /// Of a whole answer that is no event.
     object: Option<String>,
+    error: Option<Value>,
+}
+
+/// An event of a type that is known here; of others nothing is.
+#[derive(Deserialize)]
+struct Event {
     response: Option<Value>,
     item: Option<Value>,
     item_id: Option<String>,
@@ -75,8 +84,27 @@ struct Event {
     text: Option<String>,
     refusal: Option<String>,
     arguments: Option<String>,
-    error: Option<Value>,
 }
+
+/// The types that [`Event`] is read for.
+const KNOWN: &[&str] = &[
+    "response.created",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.refusal.delta",
+    "response.refusal.done",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_text.delta",
+    "response.reasoning.delta",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.done",
+];
 
 impl Decode for Decoder {
     fn feed(&mut self, data: &str) -> Result<Vec<StreamEvent>, ProviderError> {
@@ -89,17 +117,23 @@ impl Decode for Decoder {
             self.finish(None, &mut events)?;
             return Ok(events);
         }
-        let event: Event = self.read(data)?;
-        if event.kind.is_empty() {
+        let Typed { kind, object, error } = self.read(data)?;
+        if kind.is_empty() {
             // An answer of a server that does not stream, or the error of one that answers with 200.
-            return match event.object.as_deref() {
+            return match object.as_deref() {
                 Some("response") => self.completed("", self.read(data)?, &mut events).map(|()| events),
-                _ if event.error.is_some() => Err(failure(self, &Complaint::of(&self.read(data)?))),
+                _ if error.is_some() => Err(failure(self, &Complaint::of(&self.read(data)?))),
                 _ => Ok(events),
             };
         }
-        match event.kind.as_str() {
-            "error" => return Err(failure(self, &Complaint::of(&self.read(data)?))),
+        if kind == "error" {
+            return Err(failure(self, &Complaint::of(&self.read(data)?)));
+        }
+        if !KNOWN.contains(&kind.as_str()) {
+            return Ok(events);
+        }
+        let event: Event = self.read(data)?;
+        match kind.as_str() {
             "response.created" => self.start(event.response.as_ref(), &mut events),
             "response.output_item.added" => {
                 let at = event
@@ -129,7 +163,7 @@ impl Decode for Decoder {
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-                self.completed(&event.kind, event.response.unwrap_or_default(), &mut events)?;
+                self.completed(&kind, event.response.unwrap_or_default(), &mut events)?;
             }
             _ => {}
         }
@@ -165,7 +199,7 @@ impl Decoder {
     }
 
     fn item(&mut self, at: u64) -> Result<&mut Item, ProviderError> {
-        if self.items.len() >= MOST_BLOCKS && !self.items.contains_key(&at) {
+        if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&at) {
             return Err(self.cut("the answer has too many parts".into()));
         }
         Ok(self.items.entry(at).or_default())

@@ -50,10 +50,6 @@ pub(crate) fn recorded() -> String {
     ];
     let mut body = String::from(": 안녕, a comment\n\n");
     for event in events {
-        if event.contains("brand_new") {
-            body.push_str("event: response.brand_new\ndata: {\"type\":\"response.brand_new\",\"x\":[1]}\n\n");
-            continue;
-        }
         let kind = event.split('"').nth(3).unwrap();
         body.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
     }

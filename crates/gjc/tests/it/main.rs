@@ -23,6 +23,7 @@ mod json;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod kit;
+mod llama;
 mod locks;
 mod print;
 mod providers;
