@@ -141,7 +141,7 @@ async fn nothing_outside_is_written_by_any_way() {
         format!("setsid sh -c \"echo x > '{o}/new'\"; sleep 0.1"),
         format!("cd '{o}' && echo x > new"),
         format!("echo x > \"/proc/self/root{o}/new\""),
-        format!("echo x > \"/proc/self/cwd/../outside/new\""),
+        "echo x > \"/proc/self/cwd/../outside/new\"".into(),
         format!("echo x >> '{h}/.bashrc'; echo x >> '{h}/.profile'; mkdir -p '{h}/.ssh'; echo x > '{h}/.ssh/authorized_keys'"),
         format!("echo x > '{h}/project/new'"),
         format!("dd if=/dev/zero of='{o}/남의 것' bs=1 count=1 conv=notrunc"),
