@@ -636,10 +636,11 @@ async fn reads_and_writes_leave_path_range_and_hash_of_the_content() {
     std::fs::write(work.join("글.txt"), "하나\n둘\n셋\n").unwrap();
     let mut setup = Setup::new(&bench);
     setup.config.cwd = work.canonicalize().unwrap();
+    let free = gjc_tools::Confinement::off(&setup.config.env.dirs);
     setup.config.tools = gjc_tools::Tools::new(vec![
         Arc::new(gjc_tools::Read),
         Arc::new(gjc_tools::Write),
-        Arc::new(gjc_tools::Bash::new(&gjc_entry::Vars::default())),
+        Arc::new(gjc_tools::Bash::new(&gjc_entry::Vars::default(), free)),
     ]);
     let mut world = setup.start(bench.create(), false);
     world.say("일").await.call(&[

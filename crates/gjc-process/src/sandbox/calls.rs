@@ -51,6 +51,11 @@ fn tables(sandbox: &Sandbox, files_held: bool) -> Result<Vec<Table>, seccompiler
     }
     // `clone` has the number of a signal at this bit.
     denied.entry(libc::SYS_unshare).or_default().push(all(&[arg(0, SeccompCmpOp::MaskedEq(NEW_TIME), NEW_TIME)])?);
+    // Limits of another process: gjc's own could be set so that it can write no file any more.
+    denied.entry(libc::SYS_prlimit64).or_default().push(SeccompRule::new(vec![
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?,
+        SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?,
+    ])?);
     // Of the kernel's own message bus only routes, which resolvers look at: everything else there is administration.
     let netlink = libc::AF_NETLINK as u64;
     denied

@@ -102,10 +102,9 @@ pub(crate) struct Fence {
 impl Fence {
     /// Prepares a fence with what the kernel has.
     pub(crate) fn build(sandbox: &Sandbox, support: &Support) -> Result<Self, SandboxError> {
-        if sandbox.demand == Demand::Whole {
-            if let Some(lack) = support.essential().into_iter().next() {
-                return Err(SandboxError::Lacks(lack));
-            }
+        let lack = support.essential().into_iter().next();
+        if let Some(lack) = lack.filter(|_| sandbox.demand == Demand::Whole) {
+            return Err(SandboxError::Lacks(lack));
         }
         let files = if support.landlock.is_ok() { files::ruleset(sandbox)? } else { None };
         if files.is_none() && sandbox.demand == Demand::Whole {

@@ -1,5 +1,5 @@
 //! Real programs, started, timed out, cancelled and dropped.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, clippy::print_stdout)]
 
 mod child;
 mod ending;

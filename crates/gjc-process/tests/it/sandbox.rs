@@ -1,6 +1,9 @@
 //! The fence itself, with grants that the tests choose. What `bash` makes of it is tested in `gjc-tools`.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use gjc_process::{Demand, Exit, Finished, LocalSockets, Network, Sandbox, SpawnError, Support, run};
 use tokio_util::sync::CancellationToken;
@@ -29,9 +32,9 @@ async fn world() -> Option<(tempfile::TempDir, PathBuf)> {
     None
 }
 
-async fn inside(root: &PathBuf, sandbox: Sandbox, script: &str) -> Finished {
+async fn inside(root: &Path, sandbox: Sandbox, script: &str) -> Finished {
     let mut spawn = sh(script);
-    (spawn.cwd, spawn.sandbox) = (root.clone(), Some(sandbox));
+    (spawn.cwd, spawn.sandbox) = (root.into(), Some(sandbox));
     finish(spawn).await
 }
 

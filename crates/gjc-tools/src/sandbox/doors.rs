@@ -2,7 +2,8 @@
 //! desktop's bus, terminals that type. Only looks whether they are there and could be used; connects to none.
 
 use gjc_entry::Vars;
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, FileType};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -20,11 +21,12 @@ const SYSTEM: &[&str] = &[
     "/var/lib/lxd/unix.socket",
     "/var/lib/incus/unix.socket",
     "/var/snap/lxd/common/lxd/unix.socket",
-    "/tmp/.X11-unix",
+    "/run/user",
+    "/run/screen",
+    // Terminal multiplexers, editors, agents, displays, databases: whatever a person runs.
+    "/tmp",
+    "/var/tmp",
 ];
-
-/// Folders with one folder for each person: all of them are looked through, since what is another's cannot be used.
-const OF_PEOPLE: &[(&str, &str)] = &[("/run/user", ""), ("/tmp", "tmux-"), ("/tmp", "ssh-"), ("/run/screen", "S-")];
 
 /// Below the home folder.
 const HOME: &[&str] =
@@ -45,9 +47,9 @@ const VARS: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// How deep, and how many entries of a folder, are looked at.
+/// How deep is looked, and at how many entries in all. What is too large to be looked through counts as a door.
 const DEPTH: usize = 3;
-const MOST: usize = 1024;
+const MOST: usize = 20_000;
 
 /// The places that variables name.
 pub(super) fn named(vars: &Vars) -> Vec<PathBuf> {
@@ -61,34 +63,43 @@ fn path_in(value: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/{}", path.trim_start_matches('/'))))
 }
 
-/// Those that exist and that this process may connect to, in an order that does not change.
-pub(super) fn reachable(home: &Path, named: &[PathBuf]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// Those that exist and that this process may connect to, in an order that does not change. What lies in `own` is the
+/// commands' own and no door.
+pub(super) fn reachable(home: &Path, named: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
+    let mut looked = Looked { own, found: BTreeSet::new(), left: MOST };
     let fixed = SYSTEM.iter().map(PathBuf::from).chain(HOME.iter().map(|below| home.join(below)));
-    for place in fixed.chain(named.iter().cloned()) {
-        look(&place, DEPTH, &mut found);
-    }
-    for (folder, prefix) in OF_PEOPLE {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {
-            if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-                look(&entry.path(), DEPTH, &mut found);
-            }
+    for place in named.iter().cloned().chain(fixed) {
+        // Links are followed here alone: what the table or a variable names may be one.
+        if let Ok(about) = fs::metadata(&place) {
+            looked.at(&place, about.file_type(), DEPTH);
         }
     }
-    found.sort();
-    found.dedup();
-    found
+    looked.found.into_iter().collect()
 }
 
-fn look(place: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // Links are followed at the top alone: what a variable or the table names may be one.
-    let Ok(kind) = fs::metadata(place).map(|about| about.file_type()) else { return };
-    if kind.is_socket() && gjc_process::may_write(place) {
-        found.push(place.into());
-    } else if kind.is_dir() && depth > 0 {
-        for entry in fs::read_dir(place).into_iter().flatten().flatten().take(MOST) {
-            if entry.file_type().is_ok_and(|kind| kind.is_socket() || kind.is_dir()) {
-                look(&entry.path(), depth - 1, found);
+struct Looked<'o> {
+    own: &'o [PathBuf],
+    found: BTreeSet<PathBuf>,
+    left: usize,
+}
+
+impl Looked<'_> {
+    fn at(&mut self, place: &Path, kind: FileType, depth: usize) {
+        if self.own.iter().any(|own| place.starts_with(own)) {
+            return;
+        }
+        if kind.is_socket() && gjc_process::may_write(place) {
+            self.found.insert(place.into());
+        } else if kind.is_dir() && depth > 0 {
+            for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+                if self.left == 0 {
+                    self.found.insert(place.into());
+                    return;
+                }
+                self.left -= 1;
+                if let Ok(kind) = entry.file_type() {
+                    self.at(&entry.path(), kind, depth - 1);
+                }
             }
         }
     }
@@ -121,13 +132,18 @@ mod tests {
         fs::create_dir_all(home.join(".docker/run")).unwrap();
         let socket = home.join(".docker/run/docker.sock");
         fs::write(&socket, "a file is no door").unwrap();
-        let mine = |found: Vec<PathBuf>| found.into_iter().filter(|path| path.starts_with(home)).collect::<Vec<_>>();
-        assert!(mine(reachable(home, &[])).is_empty());
+        // The machine may have others; these are below a folder that only this test has.
+        let mine = |named: &[PathBuf], own: &[PathBuf]| {
+            reachable(home, named, own).into_iter().filter(|path| path.starts_with(home)).collect::<Vec<_>>()
+        };
+        assert!(mine(&[], &[]).is_empty());
         fs::remove_file(&socket).unwrap();
         let _listener = UnixListener::bind(&socket).unwrap();
-        assert_eq!(mine(reachable(home, &[])), std::slice::from_ref(&socket));
+        assert_eq!(mine(&[], &[]), std::slice::from_ref(&socket));
+        assert!(mine(&[], &[home.to_path_buf()]).is_empty(), "a command's own sockets are no doors");
         let agent = home.join("agent.1");
         let _agent = UnixListener::bind(&agent).unwrap();
-        assert_eq!(mine(reachable(home, std::slice::from_ref(&agent))), [socket, agent]);
+        let found = mine(std::slice::from_ref(&agent), &[]);
+        assert!(found.contains(&socket) && found.contains(&agent), "{found:?}");
     }
 }

@@ -170,7 +170,7 @@ impl Guard {
         let mut read = grants::all_but(Path::new("/"), &hidden);
         read.extend(artifacts.map(Path::to_path_buf));
 
-        let reachable = doors::reachable(&self.how.dirs.home, &self.doors);
+        let reachable = doors::reachable(&self.how.dirs.home, &self.doors, &write);
         let local = if reachable.is_empty() || self.how.support.covers_local_sockets() {
             LocalSockets::All
         } else {
@@ -217,9 +217,9 @@ fn within(secrets: &[PathBuf], root: &Path) -> Vec<PathBuf> {
 /// with the machine's next start.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Devices that are no hardware.
-const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Devices that are no hardware. Terminals are not among them: a grant of `/dev/pts` is one of the person's own terminals,
+/// what is typed there included.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Variables that name a folder for temporary files.
 const TEMPORARY: &[&str] = &["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
@@ -296,7 +296,7 @@ pub fn describe(how: &Confinement, cwd: &Path, vars: &Vars) -> String {
     } else {
         workspace.write.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     };
-    let doors = doors::reachable(&how.dirs.home, &doors::named(vars));
+    let doors = doors::reachable(&how.dirs.home, &doors::named(vars), &workspace.write);
     let local = match doors.as_slice() {
         [first, ..] if !how.support.covers_local_sockets() => {
             format!("; local sockets are closed, because {} could be reached", first.display())

@@ -76,10 +76,11 @@ fn worktree_of(config: &str) -> Option<&str> {
     for line in config.lines().map(str::trim) {
         if line.starts_with('[') {
             in_core = line.eq_ignore_ascii_case("[core]");
-        } else if let Some((name, value)) = line.split_once('=') {
-            if in_core && name.trim().eq_ignore_ascii_case("worktree") {
-                return Some(value.trim().trim_matches('"'));
-            }
+        } else if let Some((name, value)) = line.split_once('=')
+            && in_core
+            && name.trim().eq_ignore_ascii_case("worktree")
+        {
+            return Some(value.trim().trim_matches('"'));
         }
     }
     None

@@ -62,6 +62,10 @@ fn make(what: &str, with: &str) -> io::Result<()> {
                     let mut params = [0u8; 120];
                     libc::syscall(libc::SYS_io_uring_setup, 4, params.as_mut_ptr())
                 }
+                "limit" => {
+                    let none = libc::rlimit { rlim_cur: 1 << 50, rlim_max: libc::RLIM_INFINITY };
+                    libc::prlimit(number() as i32, libc::RLIMIT_FSIZE, &raw const none, std::ptr::null_mut()).into()
+                }
                 "keyctl" => libc::syscall(libc::SYS_keyctl, 0, -4, 0),
                 "mount" => libc::mount(c"none".as_ptr(), text.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()).into(),
                 "user namespace" => libc::unshare(libc::CLONE_NEWUSER).into(),

@@ -141,7 +141,7 @@ async fn nothing_outside_is_written_by_any_way() {
         format!("setsid sh -c \"echo x > '{o}/new'\"; sleep 0.1"),
         format!("cd '{o}' && echo x > new"),
         format!("echo x > \"/proc/self/root{o}/new\""),
-        format!("echo x > \"/proc/self/cwd/../outside/new\""),
+        "echo x > \"/proc/self/cwd/../outside/new\"".into(),
         format!("echo x >> '{h}/.bashrc'; echo x >> '{h}/.profile'; mkdir -p '{h}/.ssh'; echo x > '{h}/.ssh/authorized_keys'"),
         format!("echo x > '{h}/project/new'"),
         format!("dd if=/dev/zero of='{o}/남의 것' bs=1 count=1 conv=notrunc"),
@@ -365,6 +365,8 @@ async fn this_process_is_out_of_reach() {
     let memory = format!("{me} {}", secret.as_ptr().addr());
     assert_eq!(cage.try_it("ptrace", &me).await, format!("errno {}", libc::EPERM));
     assert_eq!(cage.try_it("read memory", &memory).await, format!("errno {}", libc::EPERM));
+    assert_eq!(cage.try_it("limit", &me).await, format!("errno {}", libc::EPERM));
+    assert_eq!((cage.try_it("limit", "0").await, cage.try_outside("limit", &me).await), ("done".into(), "done".into()));
     let scoped = cage.how.support.landlock.is_ok_and(|version| version >= 6);
     if scoped {
         assert_eq!(cage.try_it("kill", &me).await, format!("errno {}", libc::EPERM));
@@ -403,9 +405,14 @@ async fn ways_through_the_kernel_are_closed() {
         assert_eq!(cage.try_it(what, with).await, format!("errno {errno}"), "{what}");
     }
     assert!(cage.try_it("device", &device).await.starts_with("errno ") && !Path::new(&device).exists());
-    for refused in
-        ["unshare -Ur true", "echo 1 > /proc/sys/kernel/core_pattern", "cat /dev/mem", "ls /dev/vda && cat /dev/vda"]
-    {
+    for refused in [
+        "unshare -Ur true",
+        "echo 1 > /proc/sys/kernel/core_pattern",
+        "cat /dev/mem",
+        "exec 3<>/dev/ptmx",
+        "ls /dev/pts",
+        "ls /dev/vda && cat /dev/vda",
+    ] {
         assert!(cage.rig.bash(refused).await.is_error, "{refused}");
     }
     let status = cage.rig.bash("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status").await;

@@ -20,7 +20,7 @@ fn bash(home: &Home, command: &str, flags: &[&str]) -> Output {
 fn holds() -> bool {
     let lacks = Support::now().essential();
     if !lacks.is_empty() {
-        println!("no sandbox on this system: {lacks:?}");
+        eprintln!("no sandbox on this system: {lacks:?}");
     }
     lacks.is_empty()
 }
