@@ -11,17 +11,27 @@ mod bash;
 mod context;
 mod diff;
 mod edit;
+mod find;
+mod glob;
+mod grep;
 mod input;
+mod ls;
+mod names;
 mod output;
+mod page;
 mod path;
 mod read;
 mod tool;
+mod walk;
 mod work;
 mod write;
 
 pub use bash::Bash;
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
+pub use find::Find;
+pub use grep::Grep;
+pub use ls::Ls;
 pub use output::{Output, ToolOutput};
 pub use read::Read;
 pub use tool::{Effects, Recovery, Run, Shown, Tool, ToolSpec, Tools};
@@ -29,9 +39,17 @@ pub use write::Write;
 
 use std::sync::Arc;
 
-/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`]. `vars` is what commands get as their
+/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`]. `vars` is what commands get as their
 /// environment, once the secrets are out ([`Bash::new`]).
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars) -> Tools {
-    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Bash::new(vars))])
+    Tools::new(vec![
+        Arc::new(Read),
+        Arc::new(Write),
+        Arc::new(Edit),
+        Arc::new(Bash::new(vars)),
+        Arc::new(Grep),
+        Arc::new(Find),
+        Arc::new(Ls),
+    ])
 }

@@ -15,6 +15,7 @@
 //! | [`probe`] | one thing measured in a fresh process, and a table of such things |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
+//! | [`search`] | ripgrep and fd as judges of our searches, and a tree of any size to search |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
 //! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
@@ -40,6 +41,7 @@ pub mod log;
 pub mod material;
 pub mod pi;
 pub mod probe;
+pub mod search;
 pub mod session;
 pub mod stub;
 mod sys;

@@ -3,7 +3,11 @@
 
 mod bash;
 mod edit;
+mod find;
+mod grep;
 mod input;
+mod judged;
+mod ls;
 mod read;
 mod rig;
 mod write;
