@@ -12,7 +12,8 @@ Examples:
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
 
-Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
+Tools: read, write, edit, bash, grep, find, ls. They run without asking; --tools read,grep,find,ls
+allows looking alone.
 
 Environment:
   ANTHROPIC_API_KEY       the key for anthropic

@@ -5,7 +5,8 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 
 /// A workspace that is a git repository with these files.
@@ -144,7 +145,7 @@ async fn hostile_trees_are_walked_to_the_end() {
 
 #[tokio::test]
 async fn deep_trees_and_broken_ignore_files_are_told_and_not_fatal() {
-    let rig = with(&[("a.rs", ""), ("src/.gitignore", "[\n*.log\n"), ("src/b.log", ""), ("src/c.rs", "")]);
+    let rig = with(&[("a.rs", ""), ("src/.gitignore", "[z-a]\n*.log\n"), ("src/b.log", ""), ("src/c.rs", "")]);
     // Deeper than any path may be long, made step by step.
     let name = "깊이".repeat(30);
     let mut at = rustix::fs::open(&rig.cwd, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
@@ -157,6 +158,35 @@ async fn deep_trees_and_broken_ignore_files_are_told_and_not_fatal() {
     assert!(done.text.contains("File name too long") && done.text.contains("src/.gitignore: line 1"), "{}", done.text);
     assert!(done.text.len() < 2_000, "{}", done.text.len());
     assert_eq!(done.details["unread"], 2);
+}
+
+#[test]
+fn what_may_not_be_read_is_told_and_not_fatal() {
+    let rig = with(&[("a.rs", "찾\n"), ("closed/b.rs", "찾\n"), ("src/c.rs", "찾\n"), ("src/닫힘.rs", "찾\n")]);
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    mode(rig.cwd.parent().unwrap(), 0o755);
+    mode(&rig.cwd.join("closed"), 0);
+    mode(&rig.cwd.join("src/닫힘.rs"), 0);
+    // Root may read everything; nobody may not. Threads that this one starts are nobody too.
+    // SAFETY: a system call without pointers that changes this thread alone.
+    let be = |user: u32| unsafe { libc::setfsuid(user) };
+    if rustix::process::geteuid().is_root() {
+        be(65_534);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let call = |tool, input| runtime.block_on(rig.call(tool, input));
+    let found = call("find", json!({"pattern": "*.rs"}));
+    let said = call("grep", json!({"pattern": "찾"}));
+    let listed = call("ls", json!({"path": "closed"}));
+    drop(runtime);
+    be(rustix::process::geteuid().as_raw());
+    mode(&rig.cwd.join("closed"), 0o755);
+    let denied = "Permission denied (os error 13)";
+    assert_eq!(found.ok(), format!("a.rs\nsrc/c.rs\nsrc/닫힘.rs\n[could not be read: closed: {denied}]\n"));
+    let both = format!("[could not be read: closed: {denied}; src/닫힘.rs: {denied}]\n");
+    assert_eq!(said.ok(), format!("a.rs:1: 찾\nsrc/c.rs:1: 찾\n{both}"));
+    assert_eq!(said.details["unread"], 2);
+    assert!(listed.err().starts_with("closed could not be listed: permission denied\nhint: "), "{}", listed.text);
 }
 
 #[tokio::test]

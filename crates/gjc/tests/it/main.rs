@@ -26,5 +26,6 @@ mod print;
 mod providers;
 mod rebuilt;
 mod rpc;
+mod search;
 mod sessions;
 mod taken_away;
