@@ -11,18 +11,28 @@ mod bash;
 mod context;
 mod diff;
 mod edit;
+mod find;
+mod glob;
+mod grep;
 mod input;
+mod ls;
+mod names;
 mod output;
+mod page;
 mod path;
 mod read;
 mod sandbox;
 mod tool;
+mod walk;
 mod work;
 mod write;
 
 pub use bash::Bash;
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
+pub use find::Find;
+pub use grep::Grep;
+pub use ls::Ls;
 pub use output::{Output, ToolOutput};
 pub use read::Read;
 pub use sandbox::{Confinement, SECRETS, SandboxMode, SecretPlace, Workspace, describe, sandbox_of};
@@ -31,9 +41,17 @@ pub use write::Write;
 
 use std::sync::Arc;
 
-/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`]. `vars` is what commands get as their
-/// environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
+/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`]. `vars` is what
+/// commands get as their environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars, how: Confinement) -> Tools {
-    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Bash::new(vars, how))])
+    Tools::new(vec![
+        Arc::new(Read),
+        Arc::new(Write),
+        Arc::new(Edit),
+        Arc::new(Bash::new(vars, how)),
+        Arc::new(Grep),
+        Arc::new(Find),
+        Arc::new(Ls),
+    ])
 }

@@ -15,7 +15,8 @@ Examples:
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
 
-Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
+Tools: read, write, edit, bash, grep, find, ls. They run without asking; --tools read,grep,find,ls
+allows looking alone.
 Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
 working folder and to temporary files, and do not read keys of the home folder.
 

@@ -27,6 +27,23 @@ async fn a_wrong_input_is_told_the_field_and_the_right_form() {
         ("bash", json!({"command": " "}), "`command` is empty"),
         ("bash", json!({"command": "ls", "timeout_ms": 600_001}), "`timeout_ms` is more than 600000"),
         ("bash", json!({"command": "ls", "timeout": 1}), "unknown field `timeout`"),
+        ("grep", json!({}), "missing field `pattern`"),
+        ("grep", json!({"pattern": ""}), "`pattern` is empty"),
+        ("grep", json!({"pattern": "가", "path": ""}), "`path` is empty"),
+        ("grep", json!({"pattern": "가", "ignore_case": true}), "unknown field `ignore_case`"),
+        ("grep", json!({"pattern": "가", "ignoreCase": "yes"}), "`ignoreCase`: invalid type: string \"yes\""),
+        ("grep", json!({"pattern": "가", "context": -1}), "`context`: invalid value"),
+        ("grep", json!({"pattern": "가", "context": 101}), "`context` is more than 100"),
+        ("grep", json!({"pattern": "가", "limit": 0}), "`limit`: invalid value"),
+        ("grep", json!({"pattern": "가", "glob": "[가"}), "`glob` is no glob: a [ is not closed"),
+        ("find", json!({}), "missing field `pattern`"),
+        ("find", json!({"pattern": ""}), "`pattern` is empty"),
+        ("find", json!({"pattern": "{가"}), "`pattern` is no glob: a { is not closed"),
+        ("find", json!({"pattern": "*", "path": "a\0b"}), "NUL"),
+        ("find", json!({"pattern": "*", "limit": 1.5}), "`limit`: invalid type"),
+        ("ls", json!({"path": 1}), "`path`: invalid type: integer `1`, expected a string"),
+        ("ls", json!({"limit": 0}), "`limit`: invalid value"),
+        ("ls", json!({"all": true}), "unknown field `all`"),
     ];
     for (tool, input, expected) in table {
         let refusal = rig.plan(tool, &input).unwrap_err();
@@ -87,9 +104,60 @@ fn what_models_see_of_the_tools() {
                 },
             },
         },
+        "grep": {
+            "type": "object", "additionalProperties": false, "required": ["pattern"],
+            "properties": {
+                "pattern": {"type": "string", "description": "A regular expression (Rust syntax), asked of each line."},
+                "path": {
+                    "type": "string",
+                    "description": "A file, or the folder to search in; the working folder if left out.",
+                },
+                "glob": {
+                    "type": "string",
+                    "description": "Search only files that this glob finds: \"*.rs\", \"src/**/*.ts\", \"!*.lock\".",
+                },
+                "ignoreCase": {"type": "boolean", "description": "Whatever the case."},
+                "literal": {
+                    "type": "boolean", "description": "Take the pattern as a text, not as a regular expression.",
+                },
+                "context": {
+                    "type": "integer", "minimum": 0,
+                    "description": "How many lines to show before and after each match.",
+                },
+                "filesOnly": {
+                    "type": "boolean", "description": "Show only which files match, and in how many lines.",
+                },
+                "limit": {
+                    "type": "integer", "minimum": 1,
+                    "description": "How many matching lines (or files) to show; 100 if left out.",
+                },
+            },
+        },
+        "find": {
+            "type": "object", "additionalProperties": false, "required": ["pattern"],
+            "properties": {
+                "pattern": {
+                    "type": "string",
+                    "description": "A glob: \"*.rs\" is about names at any depth, \"src/**/*.rs\" about paths from the \
+                                    searched folder, \"tests/\" about folders.",
+                },
+                "path": {"type": "string", "description": "The folder to search in; the working folder if left out."},
+                "limit": {"type": "integer", "minimum": 1, "description": "How many names to show; 1000 if left out."},
+            },
+        },
+        "ls": {
+            "type": "object", "additionalProperties": false,
+            "properties": {
+                "path": {"type": "string", "description": "The folder; the working folder if left out."},
+                "limit": {"type": "integer", "minimum": 1, "description": "How many names to show; 500 if left out."},
+            },
+        },
     });
     let defs = rig.tools.defs(&Shown::default());
-    assert_eq!(defs.iter().map(|def| &*def.name).collect::<Vec<_>>(), ["read", "write", "edit", "bash"]);
+    assert_eq!(
+        defs.iter().map(|def| &*def.name).collect::<Vec<_>>(),
+        ["read", "write", "edit", "bash", "grep", "find", "ls"]
+    );
     for def in &defs {
         let schema: Value = serde_json::from_str(def.input.get()).unwrap();
         assert_eq!(schema, expected[&*def.name], "{schema:#}");

@@ -4,7 +4,11 @@
 mod attempts;
 mod bash;
 mod edit;
+mod find;
+mod grep;
 mod input;
+mod judged;
+mod ls;
 mod read;
 mod rig;
 mod sandbox;

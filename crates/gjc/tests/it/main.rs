@@ -30,6 +30,7 @@ mod providers;
 mod rebuilt;
 mod rpc;
 mod sandbox;
+mod search;
 mod sessions;
 mod taken_away;
 mod wires;
