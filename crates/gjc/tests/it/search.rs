@@ -52,7 +52,7 @@ fn a_session_that_began_with_fewer_tools_does_not_come_to_more() {
     run("b").args(["--resume", &id]).output().ok();
     run("c").args(["--resume", &id, "--tools", "grep,find,ls"]).output().ok();
     run("d").output().ok();
-    let names = |request: &testkit::stub::Request| -> Vec<String> {
+    let names = |request: &testkit::stub::Recorded| -> Vec<String> {
         let tools = request.json()["tools"].as_array().unwrap().clone();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_string()).collect()
     };
