@@ -47,6 +47,11 @@ impl Glob {
 
     /// Whether it is about this path from the searched folder.
     pub(crate) fn finds(&self, path: &[u8], is_folder: bool) -> bool {
+        if !self.excludes && !self.whole_path {
+            // The usual one: nothing but the name has to be looked at.
+            let name = memchr::memrchr(b'/', path).map_or(path, |at| &path[at + 1..]);
+            return self.hits(&composed(name), is_folder);
+        }
         let path = &*composed(path);
         if self.excludes { !self.hits(path, is_folder) && !self.holds(path) } else { self.hits(path, is_folder) }
     }

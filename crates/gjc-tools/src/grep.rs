@@ -280,7 +280,7 @@ impl Broken {
         match self {
             Self::Stopped => "stopped".into(),
             Self::LongLine => {
-                format!("searched up to a line of more than {} MiB; search the rest with bash", LINE_BYTES >> 20)
+                format!("a line has more than {} MiB; search what follows with bash", LINE_BYTES >> 20)
             }
             Self::Io(error) => error.to_string(),
         }

@@ -116,7 +116,7 @@ impl Unread {
             let named = self.first.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
             let more = self.count - self.first.len() as u64;
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            notes.push(format!("could not be read: {named}{more}"));
+            notes.push(format!("not all could be read: {named}{more}"));
         }
         notes
     }

@@ -133,7 +133,7 @@ async fn hostile_trees_are_walked_to_the_end() {
     rig.file("a\nb.rs", "");
     let done = rig.call("find", json!({"pattern": "*.rs"})).await;
     let expected = "a\\nb.rs\nok/a.rs\npipe.rs\n\u{fffd}\u{fffd}.rs\n\
-        [could not be read: huge: huge/.gitignore is no regular file, or too large for an ignore file; \
+        [not all could be read: huge: huge/.gitignore is no regular file, or too large for an ignore file; \
         pipes: pipes/.gitignore is no regular file, or too large for an ignore file; ";
     assert!(done.ok().starts_with(expected) && done.text.contains("; and 1 more]\n"), "{}", done.text);
     assert_eq!(done.details["unread"], 4);
@@ -154,7 +154,7 @@ async fn deep_trees_and_broken_ignore_files_are_told_and_not_fatal() {
         at = rustix::fs::openat(&at, &*name, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
     }
     let done = rig.call("find", json!({"pattern": "*.{rs,log}"})).await;
-    assert!(done.ok().starts_with("a.rs\nsrc/c.rs\n[could not be read: "), "{}", done.text);
+    assert!(done.ok().starts_with("a.rs\nsrc/c.rs\n[not all could be read: "), "{}", done.text);
     assert!(done.text.contains("File name too long") && done.text.contains("src/.gitignore: line 1"), "{}", done.text);
     assert!(done.text.len() < 2_000, "{}", done.text.len());
     assert_eq!(done.details["unread"], 2);
@@ -182,8 +182,8 @@ fn what_may_not_be_read_is_told_and_not_fatal() {
     be(rustix::process::geteuid().as_raw());
     mode(&rig.cwd.join("closed"), 0o755);
     let denied = "Permission denied (os error 13)";
-    assert_eq!(found.ok(), format!("a.rs\nsrc/c.rs\nsrc/닫힘.rs\n[could not be read: closed: {denied}]\n"));
-    let both = format!("[could not be read: closed: {denied}; src/닫힘.rs: {denied}]\n");
+    assert_eq!(found.ok(), format!("a.rs\nsrc/c.rs\nsrc/닫힘.rs\n[not all could be read: closed: {denied}]\n"));
+    let both = format!("[not all could be read: closed: {denied}; src/닫힘.rs: {denied}]\n");
     assert_eq!(said.ok(), format!("a.rs:1: 찾\nsrc/c.rs:1: 찾\n{both}"));
     assert_eq!(said.details["unread"], 2);
     assert!(listed.err().starts_with("closed could not be listed: permission denied\nhint: "), "{}", listed.text);

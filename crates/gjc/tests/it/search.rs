@@ -20,10 +20,10 @@ fn a_script_searches_real_files_and_hears_what_it_found() {
     home.write("project/target/debug.rs", "한글\n");
     let script = [
         json!({"content": [call("ls", json!({}))]}),
-        json!({"expect": r"^\.git/\n\.gitignore\nᄇ.*\.md\nsrc/\ntarget/\n$", "content": [call("find", json!({"pattern": "*.rs"}))]}),
+        json!({"expect": r"^\.git/\n\.gitignore\nsrc/\ntarget/\nᄇ.*\.md\n$", "content": [call("find", json!({"pattern": "*.rs"}))]}),
         json!({"expect": r"^src/main\.rs\n$", "content": [call("find", json!({"pattern": "보고*"}))]}),
         json!({"expect": r"^ᄇ.*\.md\n$", "content": [call("grep", json!({"pattern": "한글"}))]}),
-        json!({"expect": r"^ᄇ.*\.md:1: .*\nsrc/main\.rs:2:     println!\(.한글.\);\n$", "content": [
+        json!({"expect": r"^src/main\.rs:2:     println!\(.한글.\);\nᄇ.*\.md:1: .*\n$", "content": [
             call("grep", json!({"pattern": "(", "literal": true, "glob": "*.rs", "limit": 1})),
         ]}),
         json!({"expect": r"\[1 of 2 matching lines shown, 1 more; ", "content": [call("grep", json!({"pattern": "("}))]}),
