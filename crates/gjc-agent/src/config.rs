@@ -1,7 +1,7 @@
 //! What a session runs with.
 
 use gjc_context::Effect;
-use gjc_entry::{Env, ModelRef, Params, Thinking};
+use gjc_entry::{Env, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
 use gjc_llm::Provider;
 use gjc_tools::Tools;
@@ -29,6 +29,8 @@ pub struct Config {
     pub policy: Policy,
     /// The system prompt, without the day.
     pub system: String,
+    /// How secret and how trusted the system prompt is: a repository's instructions may be a part of it.
+    pub system_label: Label,
     /// Whether the day stands at the end of the system prompt.
     pub with_day: bool,
     /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.

@@ -1,9 +1,10 @@
 //! From the log to the bytes of the next request.
 
-use crate::admit::{NotAdmitted, Session};
+use crate::admit::{Fact, NotAdmitted, Session};
 use crate::config::Config;
 use gjc_context::{CacheMarks, Request, Settings, ToolDef, Violation, check, view};
 use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv};
+use gjc_flow::Labelled;
 use gjc_llm::{Rendered, Unsupported};
 use gjc_log::fs::Fs;
 use gjc_tools::Shown;
@@ -48,8 +49,12 @@ fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestE
     };
     let (log, folds) = session.parts();
     let written = folds.get::<Settings>(log, Leaf::Current)?.env.as_ref() == Some(&env);
+    let (label, now) = (config.system_label, session.labels().label());
     if !written {
-        session.admit_own(Body::Own(Own::Env(env.clone())))?;
+        session.admit(Labelled::new(Fact::new(Body::Own(Own::Env(env.clone()))), label))?;
+    } else if now.join(label) != now {
+        // It is sent with every request: what a typed prompt has restored is lost again.
+        session.admit(Labelled::new(Fact::new(Body::Own(Own::Taint)), label))?;
     }
     Ok(env)
 }

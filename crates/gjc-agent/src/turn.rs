@@ -7,7 +7,8 @@ use crate::calls::wants_tools;
 use crate::prepare::mend_arguments;
 use crate::request::{NoRequest, next_request};
 use futures_util::StreamExt;
-use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, UserMessage};
+use gjc_context::Repeats;
+use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Leaf, Message, UserMessage};
 use gjc_flow::Labelled;
 use gjc_llm::{Assembler, Backoff, BlockKind, End, ProviderError, StreamEvent};
 use gjc_log::fs::Fs;
@@ -68,8 +69,31 @@ impl<F: Fs> Actor<F> {
             if self.cancel.is_cancelled() {
                 return Ok(Cause::Abort);
             }
+            if self.circles()? {
+                return Ok(Cause::Failure);
+            }
             self.step_boundary().await?;
         }
+    }
+
+    /// Whether the model makes one and the same call for ever: then a person is told, and the model by the next request.
+    fn circles(&mut self) -> Result<bool, NotAdmitted> {
+        let (log, folds) = self.session.parts();
+        // Only a source without an index fails here; the log of a writer has one.
+        let Some(tool) = folds.get::<Repeats>(log, Leaf::Current).ok().and_then(Repeats::circling) else {
+            return Ok(false);
+        };
+        let what = format!("the same call of \"{tool}\" has had the same result {} times in a row", Repeats::MOST);
+        let body = Body::CustomMessage {
+            custom_type: "gjc.note.circle".into(),
+            content: Content::Text(format!("The turn was ended: {what}.")),
+            display: true,
+            details: None,
+        };
+        self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED))?;
+        let hint = "say what it should do instead, or \"go on\"".to_owned();
+        self.fail("circling", format!("{what}; the turn was ended"), Some(hint));
+        Ok(true)
     }
 
     async fn step_boundary(&mut self) -> Result<(), NotAdmitted> {

@@ -302,12 +302,16 @@ impl Entry {
     /// Writes the line with its line feed. `label` is written when there is one.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut line = JsonObject::beside(out, &self.extra);
-        line.field("type", self.body.type_word()).field("id", &self.id).field("parentId", &self.parent);
+        line.field("type", self.body.type_word()).with("id", |out| self.id.write(out));
+        match &self.parent {
+            Some(parent) => line.with("parentId", |out| parent.write(out)),
+            None => line.field("parentId", &()),
+        };
         if let Some(label) = self.label {
             // Right after `parentId`, so that a scan finds it without reading on.
             line.with("gjcLabel", |out| out.extend_from_slice(label.to_json().as_bytes()));
         }
-        line.field("timestamp", &self.at.to_string());
+        line.with("timestamp", |out| self.at.write(out));
         self.body.write(&mut line);
         line.rest(&self.extra).end();
         out.push(b'\n');

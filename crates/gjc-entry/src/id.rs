@@ -1,5 +1,6 @@
 //! Names of things: sessions, entries, outward acts, deliveries, blobs.
 
+use crate::quote::quote;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -60,6 +61,18 @@ impl EntryId {
         match Self::short(text.as_bytes()) {
             Some(value) => Self::Short(value),
             None => Self::Other(text.into()),
+        }
+    }
+
+    /// Writes it as a JSON string.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Short(value) => {
+                let digit = |place: u32| b"0123456789abcdef"[(value >> (4 * place)) as usize & 15];
+                let [a, b, c, d, e, f, g, h] = [7, 6, 5, 4, 3, 2, 1, 0].map(digit);
+                out.extend_from_slice(&[b'"', a, b, c, d, e, f, g, h, b'"']);
+            }
+            Self::Other(text) => quote(out, text),
         }
     }
 
@@ -220,6 +233,9 @@ mod tests {
     fn short_ids_and_foreign_ids_keep_their_spelling() {
         for text in ["0000000a", "ffffffff", "1c0a9f3e", "1C0A9F3E", "abc", "", "세션", "148375cc2fb00f96"] {
             assert_eq!(EntryId::new(text).to_string(), text);
+            let mut json = Vec::new();
+            EntryId::new(text).write(&mut json);
+            assert_eq!(json, format!("\"{text}\"").into_bytes());
         }
         assert!(matches!(EntryId::new("1c0a9f3e"), EntryId::Short(0x1c0a_9f3e)));
         assert!(matches!(EntryId::new("1C0A9F3E"), EntryId::Other(_)));

@@ -25,6 +25,7 @@ pub mod message;
 mod names;
 mod onepass;
 pub mod own;
+mod quote;
 pub mod time;
 pub mod tree;
 

@@ -3,6 +3,7 @@
 //! Source of the format: pi 0.73.1 and gajae-code 0.3.1 session files. Fields that are not named here travel in `extra`.
 
 use crate::fields::{FieldError, Fields, JsonObject, RawFields};
+use crate::quote::quote;
 use crate::{BlobRef, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -411,9 +412,7 @@ impl Content {
     /// Writes it, in the spelling that it has.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Text(text) => {
-                let _ = serde_json::to_writer(out, text);
-            }
+            Self::Text(text) => quote(out, text),
             Self::Blocks(blocks) => write_blocks(blocks, out),
         }
     }
@@ -485,13 +484,13 @@ impl Block {
         match self {
             Self::Text { text, origin, extra } => JsonObject::begin(out)
                 .field("type", "text")
-                .field("text", text)
+                .text("text", text)
                 .rest(extra)
                 .some("gjcOrigin", origin)
                 .end(),
             Self::Thinking { thinking, signature, extra } => JsonObject::begin(out)
                 .field("type", "thinking")
-                .field("thinking", thinking)
+                .text("thinking", thinking)
                 .some("thinkingSignature", signature)
                 .rest(extra)
                 .end(),

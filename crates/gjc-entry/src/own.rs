@@ -122,7 +122,7 @@ pub enum Thinking {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Params {
-    /// The most tokens that an answer may have.
+    /// The most tokens that an answer may have; 0 leaves it to the server, on wires that allow that.
     pub max_tokens: u32,
 }
 

@@ -1,6 +1,7 @@
 //! Points in time as session files write them.
 
 use std::fmt;
+use std::io::Write as _;
 use std::str::FromStr;
 
 /// Milliseconds since the Unix epoch, UTC. Written as `2026-06-05T07:18:54.123Z`.
@@ -26,6 +27,12 @@ impl Timestamp {
         let bytes = text.as_bytes();
         let form = bytes.len() == 24 && bytes[10] == b'T' && bytes[19] == b'.' && bytes[23] == b'Z';
         text.parse().ok().filter(|_| form)
+    }
+
+    /// Writes it as a JSON string.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        // Writing to memory cannot fail.
+        let _ = write!(out, "\"{self}\"");
     }
 
     /// Milliseconds since the epoch.
@@ -72,6 +79,9 @@ mod tests {
     fn written_with_milliseconds_always() {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(1_780_643_934_120).to_string(), "2026-06-05T07:18:54.120Z");
+        let mut json = Vec::new();
+        Timestamp::from_millis(1_780_643_934_120).write(&mut json);
+        assert_eq!(json, b"\"2026-06-05T07:18:54.120Z\"");
         assert_eq!(Timestamp::from_millis(1_780_643_934_120).file_form(), "2026-06-05T07-18-54-120Z");
         assert_eq!("2026-06-05T07:18:54.120Z".parse(), Ok(Timestamp::from_millis(1_780_643_934_120)));
         assert_eq!("2026-06-05T16:18:54.12+09:00".parse(), Ok(Timestamp::from_millis(1_780_643_934_120)));

@@ -30,7 +30,7 @@ pub enum StreamEvent {
     BlockEnd {
         /// Which block.
         index: u16,
-        /// The provider's signature, for reasoning.
+        /// The provider's signature, for reasoning; for a call what its provider wants back with it.
         signature: Option<String>,
     },
     /// Tokens so far; each replaces the one before.
@@ -73,6 +73,9 @@ pub enum End {
 
 /// The field of a call whose arguments broke off: the text that came. The call's arguments are `{}` then.
 pub const INCOMPLETE: &str = "gjcIncomplete";
+
+/// The field of a call that holds its signature, as the family writes it.
+pub(crate) const CALL_SIGNATURE: &str = "thoughtSignature";
 
 /// Makes a message of events. It never fails: what came is kept, what makes no sense is left out.
 #[derive(Debug, Clone)]
@@ -165,10 +168,11 @@ impl Open {
             BlockKind::Thinking => Block::Thinking { thinking: text, signature, extra: Vec::new() },
             BlockKind::RedactedThinking { data } => Block::RedactedThinking { data, extra: Vec::new() },
             BlockKind::ToolCall { id, name } => {
-                let (arguments, extra) = match arguments(&text) {
+                let (arguments, mut extra) = match arguments(&text) {
                     Some(arguments) => (arguments, Vec::new()),
                     None => (raw("{}"), vec![(INCOMPLETE.into(), json_string(&text))]),
                 };
+                extra.extend(signature.map(|signature| (CALL_SIGNATURE.into(), json_string(&signature))));
                 Block::ToolCall { id, name, arguments, extra }
             }
         })

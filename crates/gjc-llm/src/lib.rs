@@ -4,7 +4,7 @@
 //! - [`render`]: the same bytes again, later and elsewhere, without keys or network (`gjc context request`).
 //! - [`StreamEvent`], [`Assembler`]: what comes back, for every wire, complete or cut.
 //! - [`ProviderError`]: what can go wrong, each a sentence with a way out; [`Backoff`]: how long to wait before asking again.
-//! - [`anthropic`], [`scripted`]: the wires.
+//! - [`anthropic`], [`openai`], [`openai_responses`], [`scripted`]: the wires.
 //!
 //! What never happens here: a key in an error or in debug output; a byte of a request that depends on the clock, the
 //! environment or the process; a panic over what a provider sends.
@@ -12,16 +12,25 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 pub mod anthropic;
+pub mod openai;
+pub mod openai_responses;
 pub mod scripted;
 
 mod backoff;
+mod classify;
 mod error;
 mod event;
+mod family;
+mod http;
+mod parts;
 mod provider;
 mod secret;
+mod sse;
 
 pub use backoff::Backoff;
-pub use error::{ProviderError, classify, retry_after};
+pub use classify::{classify, retry_after};
+pub use error::ProviderError;
 pub use event::{Assembler, BlockKind, End, INCOMPLETE, StreamEvent};
+pub use http::HttpConfig;
 pub use provider::{Provider, Rendered, Unsupported, render};
 pub use secret::Secret;

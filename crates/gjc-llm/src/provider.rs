@@ -1,6 +1,6 @@
 //! One wire to a model, and the bytes of a request.
 
-use crate::{ProviderError, StreamEvent, anthropic, scripted};
+use crate::{ProviderError, StreamEvent, anthropic, openai, openai_responses, scripted};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use gjc_context::{Checked, Layout, Request};
@@ -90,12 +90,15 @@ pub fn render(
     request: &Checked<Request>,
     blobs: &dyn Blobs,
 ) -> Result<Rendered, Unsupported> {
-    match api {
+    let unknown = |known| Err(Unsupported::Renderer { api: api.into(), version: renderer, known });
+    match (api, renderer) {
         // A script is played against the bytes of the Messages API, so that a demo shows what a real model would get.
-        anthropic::API | scripted::API => match renderer {
-            anthropic::RENDERER => anthropic::render(request, blobs),
-            version => Err(Unsupported::Renderer { api: api.into(), version, known: anthropic::RENDERER }),
-        },
+        (anthropic::API | scripted::API, anthropic::RENDERER) => anthropic::render(request, blobs),
+        (openai::API, openai::RENDERER) => openai::render(request, blobs),
+        (openai_responses::API, openai_responses::RENDERER) => openai_responses::render(request, blobs),
+        (anthropic::API | scripted::API, _) => unknown(anthropic::RENDERER),
+        (openai::API, _) => unknown(openai::RENDERER),
+        (openai_responses::API, _) => unknown(openai_responses::RENDERER),
         _ => Err(Unsupported::Api(api.into())),
     }
 }

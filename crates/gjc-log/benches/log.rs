@@ -16,6 +16,10 @@ use testkit::{SeededIds, VirtualClock};
 
 /// Appends in one run.
 const TIMES: usize = 400;
+/// The same, where each waits for the device.
+const DURABLE_TIMES: usize = 40;
+/// The session that is appended to, in a folder of its own.
+const SESSION: &str = "sessions/--s--/s.jsonl";
 
 fn main() {
     probe::main(env!("CARGO_TARGET_TMPDIR"), suites, job);
@@ -136,22 +140,28 @@ fn writer(folder: &Path) -> Writer<OsFs> {
     };
     let clock = VirtualClock::new();
     let header = gjc_entry::Header::new(SeededIds::new(2).session(), clock.wall(), "/srv/가재".into());
-    let mut writer = Writer::create(env, folder.join("sessions/--s--/s.jsonl"), header);
+    let mut writer = Writer::create(env, folder.join(SESSION), header);
     testkit::log::add(&mut writer, body());
     testkit::log::sync(&mut writer).unwrap();
     writer
 }
 
+/// The same bytes, in the same folder, and nothing else.
 fn bare(folder: &Path, durable: bool) -> io::Result<Value> {
     let folder = scratch(folder);
-    let file = OsFs.open(&folder.path().join("bare.jsonl"), Open::CreateNew)?;
-    let line = vec![b'x'; 1024];
-    file.append(&line)?;
+    drop(writer(folder.path()));
+    let log = OsFs.open(&folder.path().join(SESSION), Open::Read)?;
+    let mut bytes = vec![0; usize::try_from(log.stat()?.len).unwrap()];
+    log.read_at(&mut bytes, 0)?;
+    let line = bytes.split_inclusive(|byte| *byte == b'\n').next_back().unwrap();
+
+    let file = OsFs.open(&folder.path().join(SESSION).with_file_name("bare.jsonl"), Open::CreateNew)?;
+    file.append(line)?;
     file.sync_data()?;
     let clock = if durable { probe::wall_ns } else { probe::cpu_ns };
-    let times = if durable { 40 } else { TIMES };
+    let times = if durable { DURABLE_TIMES } else { TIMES };
     probe::took_each(times, clock, || {
-        file.append(&line)?;
+        file.append(line)?;
         if durable { file.sync_data() } else { Ok(()) }
     })
 }
@@ -160,14 +170,12 @@ fn append(folder: &Path, batch: usize) -> io::Result<Value> {
     let folder = scratch(folder);
     let mut writer = writer(folder.path());
     let draft = || testkit::session::draft(body());
-    let mut drafts: Vec<Batch> = (0..TIMES / batch)
-        .map(|_| match batch {
-            1 => Batch::One(draft()),
-            _ => Batch::Effect { intent: draft(), rest: (1..batch).map(|_| draft()).collect() },
-        })
-        .collect();
-    let mut line = probe::took_each(drafts.len(), probe::cpu_ns, || {
-        writer.append(drafts.pop().unwrap()).map(drop).map_err(io::Error::other)
+    let drafts = || match batch {
+        1 => Batch::One(draft()),
+        _ => Batch::Effect { intent: draft(), rest: (1..batch).map(|_| draft()).collect() },
+    };
+    let mut line = probe::took_each_with(TIMES / batch, probe::cpu_ns, drafts, |batch| {
+        writer.append(batch).map(drop).map_err(io::Error::other)
     })?;
     for ns in ["/ns", "/found/min_ns"] {
         let value = line.pointer_mut(ns).unwrap();
@@ -181,9 +189,9 @@ fn append_durable(folder: &Path) -> io::Result<Value> {
     let mut writer = writer(folder.path());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let mut storage = writer.storage();
-    let mut drafts: Vec<_> = (0..40).map(|_| testkit::session::draft(body())).collect();
-    probe::took_each(40, probe::wall_ns, || {
-        writer.append(Batch::One(drafts.pop().unwrap())).map_err(io::Error::other)?;
+    let draft = || testkit::session::draft(body());
+    probe::took_each_with(DURABLE_TIMES, probe::wall_ns, draft, |draft| {
+        writer.append(Batch::One(draft)).map_err(io::Error::other)?;
         let lsn = writer.want_durable();
         runtime.block_on(gjc_log::durable(&mut storage, lsn)).map_err(io::Error::other)
     })

@@ -222,7 +222,7 @@ impl<F: Fs> Shared<F> {
 
     /// Lines, given with their place, and the blobs that they name are in the file, which now ends at `len`.
     pub(crate) fn wrote(&self, at: u64, lines: &[u8], len: u64, blobs: Vec<Unsynced<F>>) {
-        {
+        let due = {
             let mut state = self.lock();
             state.written = len;
             state.unwritable = None;
@@ -235,8 +235,9 @@ impl<F: Fs> Shared<F> {
                 state.blobs.extend(blobs);
             }
             // What somebody waits for may be in the file only now.
-            self.wake.notify_all();
-        }
+            state.is_due()
+        };
+        self.wake_if(due);
         self.tell();
     }
 
@@ -296,9 +297,20 @@ impl<F: Fs> Shared<F> {
 
     /// Asks for everything up to `len` to become durable.
     pub(crate) fn want(&self, len: u64) {
-        let mut state = self.lock();
-        state.wanted = state.wanted.max(len);
-        self.wake.notify_all();
+        let due = {
+            let mut state = self.lock();
+            state.wanted = state.wanted.max(len);
+            state.is_due()
+        };
+        self.wake_if(due);
+    }
+
+    /// Wakes the thread when it has something to do. A wake-up costs more than writing a line does, so most appends, for
+    /// which nobody waits, go without. Not with the state locked: the thread would wake up only to wait for it.
+    fn wake_if(&self, due: bool) {
+        if due {
+            self.wake.notify_all();
+        }
     }
 
     /// Lets the thread finish what is wanted, and end.
@@ -472,8 +484,7 @@ impl<F: Fs> Shared<F> {
     fn next(&self) -> Option<Work<F>> {
         let mut state = self.lock();
         loop {
-            let due = state.wanted > state.synced && state.written > state.synced && state.written >= state.least;
-            if let Some(file) = state.file.clone().filter(|_| due) {
+            if let Some(file) = state.file.clone().filter(|_| state.is_due()) {
                 return Some(Work {
                     file,
                     home: state.home,
@@ -498,6 +509,11 @@ impl<F: Fs> Shared<F> {
 }
 
 impl<F: Fs> State<F> {
+    /// Whether the thread has something to do. Whoever makes it so wakes the thread.
+    fn is_due(&self) -> bool {
+        self.wanted > self.synced && self.written > self.synced && self.written >= self.least
+    }
+
     fn begin(&mut self, file: Arc<F::File>, len: u64) {
         self.file = Some(file);
         self.home += 1;
@@ -555,4 +571,52 @@ struct Work<F: Fs> {
     publish: Option<Publish>,
     written: u64,
     doubtful: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::fs::{Open, OsFs};
+
+    #[test]
+    fn the_thread_has_something_to_do_only_when_somebody_waits_for_what_is_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("세션.jsonl");
+        let file = OsFs.open(&path, Open::CreateNew).unwrap();
+        let stat = file.stat().unwrap();
+        let shared = Shared::new(Arc::new(OsFs));
+        shared.opened(&path, Arc::new(file), stat);
+        let due = || shared.lock().is_due();
+        let commit = || {
+            let mut work = shared.next().unwrap();
+            let done = shared.commit(&mut work);
+            shared.lock().take_back(work, done);
+        };
+        let write = |at: u64| {
+            shared.lock().file.clone().unwrap().append(b"line\n").unwrap();
+            shared.wrote(at, b"line\n", at + 5, Vec::new());
+        };
+
+        shared.want(5);
+        assert!(!due(), "what is waited for is not written");
+        write(0);
+        assert!(due(), "it is now");
+        commit();
+        assert!(!due(), "all of it is durable");
+        write(5);
+        assert!(!due(), "nobody waits");
+        shared.want(10);
+        assert!(due());
+        commit();
+
+        shared.moved(20);
+        write(10);
+        assert!(!due(), "a part of what moved keeps no promise");
+        write(15);
+        assert!(due());
+        commit();
+        assert_eq!((due(), shared.synced()), (false, 20));
+    }
 }

@@ -9,6 +9,8 @@ Examples:
   gjc -p \"What does this project do?\"            ask once
   git diff | gjc -p \"Review this change\"         with text on standard input
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
+  gjc -p --model openai/qwen3 --provider-url http://127.0.0.1:11434 \"Hello\"
+                                                 a model of Ollama; llama.cpp, vLLM, … likewise
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
@@ -19,6 +21,8 @@ working folder and to temporary files, and do not read keys of the home folder.
 
 Environment:
   ANTHROPIC_API_KEY       the key for anthropic
+  OPENAI_API_KEY          the key for openai and openai-responses; servers on this machine need none
+  OPENAI_BASE_URL         where these two are reached without --provider-url
   GJC_CODING_AGENT_DIR    where sessions and blobs live, instead of ~/.gjc/agent
 
 Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
@@ -57,11 +61,13 @@ pub(crate) struct SessionArgs {
     /// Keep the session in memory; nothing is stored, nor are the prompts kept.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
-    /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script. By default the session's own
-    /// model, in a new session anthropic/claude-sonnet-4-5.
+    /// Who answers: `anthropic/MODEL`, `openai/MODEL` (Chat Completions, which most servers speak), `openai-responses/MODEL`, or
+    /// `scripted/FILE.jsonl`, which plays a script. By default the session's own model, in a new session
+    /// anthropic/claude-sonnet-4-5.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
-    /// Where the provider is reached.
+    /// Where the provider is reached, as in `http://127.0.0.1:11434` or `https://openrouter.ai/api/v1`. It is not part of the
+    /// session: name it again with `--resume`.
     #[arg(long, value_name = "URL")]
     pub(crate) provider_url: Option<String>,
     /// The folder to work in.
@@ -158,6 +164,20 @@ pub(crate) enum Command {
         /// Print only the path of the session file.
         #[arg(long = "quiet")]
         keep_quiet: bool,
+    },
+    /// A script that lets a shell complete what you type.
+    ///
+    /// For bash: gjc completions bash > ~/.local/share/bash-completion/completions/gjc
+    Completions {
+        /// Which.
+        shell: clap_complete::Shell,
+    },
+    /// A manual page.
+    ///
+    /// To read it: gjc man sessions | man -l -
+    Man {
+        /// The page of this command; of gjc itself by default.
+        command: Vec<String>,
     },
     /// The names of all failpoints.
     #[cfg(feature = "failpoints")]

@@ -3,15 +3,14 @@
 use crate::cli::{Access, Sandbox, SandboxArgs, SessionArgs};
 use crate::failure::Failure;
 use crate::history::Keeper;
+use crate::instructions::Instructions;
 use crate::out;
 use crate::prompt::PromptFiles;
+use crate::providers::{Chosen, DEFAULT_MODEL, choose, name_of};
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Folds, Settings, ToolDef};
-use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, ModelRef, Params, Thinking};
+use gjc_entry::{Blobs, DamageKind, Env, Header, Label, Leaf, Level, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
-use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
-use gjc_llm::scripted::ScriptedModel;
-use gjc_llm::{Provider, Secret, anthropic, scripted};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_process::Network;
@@ -20,11 +19,6 @@ use gjc_tools::{Confinement, SandboxMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
-
-/// Who answers when nobody was named.
-const DEFAULT_MODEL: &str = "anthropic/claude-sonnet-4-5";
-/// The most tokens of one answer.
-const MAX_TOKENS: u32 = 32_000;
 
 /// A session that is ready to start.
 struct Composed {
@@ -64,7 +58,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         _ => Before::default(),
     };
     let named = args.model.clone().or(before.model).unwrap_or_else(|| DEFAULT_MODEL.into());
-    let (provider, model) = provider(env, &named, args.provider_url.as_deref())?;
+    let Chosen { provider, model, max_tokens } = choose(env, &named, args.provider_url.as_deref())?;
     let confinement = confinement(env, &args.commands)?;
     let tools = gjc_tools::builtin(&env.vars, confinement.clone());
     let tools = match (&args.tools, before.tools) {
@@ -83,6 +77,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         Some(path) => resume(env, path, &here, args.cwd.is_some(), &mut notices).await?,
         None => (create(env, &here, !args.no_session), here, false),
     };
+    let instructions = Instructions::read(&env.dirs.agent, &cwd);
+    notices.extend(instructions.notices.iter().cloned());
     if tools.get("bash").is_some() {
         notices.extend(confinement.notices(&cwd));
     }
@@ -90,14 +86,15 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: files.system(&cwd),
+        system: files.system(&cwd) + &instructions.section(false),
+        system_label: Label { level: Level::Public, trusted: !instructions.of_project() },
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
         cwd,
         provider,
         model,
         thinking: Thinking::Off,
-        params: Params { max_tokens: MAX_TOKENS },
+        params: Params { max_tokens },
         tools,
         policy: Policy::default(),
     };
@@ -238,41 +235,9 @@ impl Before {
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
         Ok(Self {
-            model: Some(format!("{}/{}", settings.model.provider, settings.model.id)),
+            model: Some(name_of(&settings.model)),
             tools: defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
         })
-    }
-}
-
-fn provider(env: &Env, named: &str, url: Option<&str>) -> Result<(Arc<dyn Provider>, ModelRef), Failure> {
-    if let Some(url) = url.filter(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
-        return Err(Failure::usage(format!("\"{url}\" is no address of a provider"))
-            .hint("it begins with http:// or https://, as in --provider-url http://127.0.0.1:8080"));
-    }
-    let wrong = || {
-        Failure::usage(format!("\"{named}\" names no model"))
-            .hint("use anthropic/<model>, or scripted/<file>.jsonl to play a script")
-    };
-    let (name, id) = named.split_once('/').filter(|(_, id)| !id.is_empty()).ok_or_else(wrong)?;
-    let model = |api: &str| ModelRef { provider: name.into(), id: id.into(), api: api.into() };
-    match name {
-        "anthropic" => {
-            let key = env.vars.get("ANTHROPIC_API_KEY").map(Secret::new);
-            if key.is_none() && url.is_none() {
-                return Err(Failure::new("there is no key for anthropic")
-                    .hint("set ANTHROPIC_API_KEY, or name a server that needs none with --provider-url"));
-            }
-            let mut config = AnthropicConfig { key, ..AnthropicConfig::default() };
-            if let Some(url) = url {
-                config.base_url = url.into();
-            }
-            Ok((Arc::new(Anthropic::new(config, Arc::clone(&env.clock))), model(anthropic::API)))
-        }
-        "scripted" => {
-            let script = ScriptedModel::load(Path::new(id)).map_err(|error| Failure::new(error.to_string()))?;
-            Ok((Arc::new(script.player([scripted::MAIN], Arc::clone(&env.clock))), model(scripted::API)))
-        }
-        _ => Err(wrong()),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{out, world};
 use futures_util::stream::BoxStream;
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Checked, ContextMessage, Request, select};
-use gjc_entry::{Blobs, Dirs, Env, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
+use gjc_entry::{Blobs, Dirs, Env, Label, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::scripted::{self, Scripted, ScriptedModel};
 use gjc_llm::{Provider, ProviderError, Rendered, StreamEvent, Unsupported};
@@ -220,6 +220,7 @@ fn start(
         tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),
+        system_label: Label::PUBLIC_TRUSTED,
         with_day: true,
         effects: Vec::new(),
     };

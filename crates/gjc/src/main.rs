@@ -1,8 +1,9 @@
 //! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
 //!
-//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
+//! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together, with a model of
+//! [`providers`]; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
-//! at files; [`demo`] is the tour, [`doctor`] looks at the system.
+//! at files; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
@@ -12,31 +13,38 @@ mod demo;
 mod doctor;
 mod failure;
 mod history;
+mod instructions;
+mod manual;
 mod out;
 mod print;
 mod prompt;
 mod prompts;
+mod providers;
 mod rpc;
 #[cfg(test)]
 mod schemas;
 mod sessions;
+mod words;
 mod world;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use cli::{Cli, Command, Mode};
 use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    words::choose();
+    let parsed = words::command(Cli::command()).try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout and end with 0, misuse to stderr with 2. What was mistyped is repeated in the
             // error, and may hold anything.
+            let page = words::page(error.render().to_string());
             if error.use_stderr() {
-                out::talk(error.render().to_string().trim_end());
+                out::talk(page.trim_end());
             } else {
-                let _ = error.print();
+                out::bytes(page.as_bytes());
             }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -69,6 +77,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Prompts(args)) => prompts::run(&env, args),
         Some(Command::Doctor { cwd, json }) => doctor::run(&env, cwd, json),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
+        Some(Command::Completions { shell }) => Ok(manual::completions(shell)),
+        Some(Command::Man { command }) => manual::page(&command),
         #[cfg(feature = "failpoints")]
         Some(Command::Failpoints) => {
             gjc_fp::names().into_iter().for_each(out::line);

@@ -22,10 +22,10 @@ pub(crate) fn bytes(bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Writes a sentence to standard error, as plain text. (`eprintln!` would panic when nobody reads.)
+/// Writes a sentence to standard error, in the person's language, as plain text. (`eprintln!` would panic when nobody reads.)
 pub(crate) fn talk(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = err.write_all(plain(text).as_bytes()).and_then(|()| err.write_all(b"\n"));
+    let _ = err.write_all(plain(&crate::words::told(text)).as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
 /// Text without characters that a terminal would obey; line feeds and tabs stay.

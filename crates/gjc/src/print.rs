@@ -122,7 +122,7 @@ impl Printed {
         if let Some(why) = &self.unstored {
             out::talk(&format!("gjc: the session could not be stored: {why}"));
             out::talk(
-                "hint: the answer above is all there is of it; make room, or choose another folder with GJC_CODING_AGENT_DIR",
+                "hint: the answer above is all there is of it; make room there or permit writing there, or choose another folder with GJC_CODING_AGENT_DIR",
             );
         }
         let Some(Outcome::Done { value }) = reply else { return ExitCode::FAILURE };

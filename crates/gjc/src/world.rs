@@ -1,6 +1,7 @@
 //! The world outside, made once: clock, ids, folders, variables.
 
 use crate::failure::Failure;
+use crate::providers::KEYS;
 use gjc_entry::{BoxFuture, Clock, Dirs, Env, Ids, SessionId, Timestamp, Vars};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,9 +66,6 @@ pub(crate) fn env() -> Result<Env, Failure> {
     let dirs = Dirs { home: home.unwrap_or_else(|| agent.clone()), agent, temp };
     Ok(Env { clock: Arc::new(SystemClock { ahead: ahead() }), ids: Arc::new(RandomIds), dirs, vars })
 }
-
-/// Variables that hold keys of gjc itself.
-pub(crate) const KEYS: &[&str] = &["ANTHROPIC_API_KEY"];
 
 /// Overwrites the keys in the process's own environment, once they are copied: `/proc/<pid>/environ` shows that memory to
 /// every process of the same person, the commands that a model runs among them.

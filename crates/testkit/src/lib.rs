@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`stub`] | an HTTP server on loopback whose every byte, pause and cut is scripted |
 //! | [`anthropic`] | answers in the event grammar of the Messages API, for the stub or for a parser alone |
+//! | [`openai`] | the same for the two APIs of OpenAI |
 //! | [`harness`] | a built binary run in a home of its own, with a time limit that cannot hang a test |
 //! | [`grown`] | the watch that fails a test when a session file did anything but grow |
 //! | [`git`] | repositories that no setting of this machine reaches |
@@ -15,6 +16,7 @@
 //! | [`probe`] | one thing measured in a fresh process, and a table of such things |
 //! | [`log`] | a machine with one session on it, on the real file system or on `SimFs` |
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
+//! | [`llama`] | llama.cpp's own server with a small model, where a machine has it |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
 //! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
@@ -36,8 +38,10 @@ pub mod git;
 pub mod grown;
 pub mod harness;
 pub mod ids;
+pub mod llama;
 pub mod log;
 pub mod material;
+pub mod openai;
 pub mod pi;
 pub mod probe;
 pub mod session;

@@ -130,3 +130,56 @@ async fn an_act_outside_is_refused_while_the_session_cannot_be_stored() {
         assert_eq!(world.face.events.iter().filter(|event| failing(event)).count(), 1, "{fault:?}");
     }
 }
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_five_times_in_a_row_ends_the_turn_with_a_note() {
+    let (bench, mut world) = usual();
+    let mut ask = Some(world.say("고쳐 줘").await);
+    for time in 1..=5 {
+        // Ids differ, as a provider's do.
+        ask.unwrap().call(&[(&format!("c{time}"), "s", "{\"file\":\"가.rs\"}")]);
+        world.begun().await.done("변화 없음");
+        ask = if time < 5 { Some(world.ask().await) } else { None };
+    }
+    assert_eq!(world.turn_end().await, TurnEnd::Failed);
+    let told = world.face.events.iter().find_map(|event| match &event.body {
+        EventBody::Error { code, sentence, hint } => Some((code.clone(), sentence.clone(), hint.clone())),
+        _ => None,
+    });
+    let (code, sentence, hint) = told.unwrap();
+    assert_eq!(code, "circling");
+    assert!(sentence.contains("\"s\"") && sentence.contains("5 times") && hint.is_some(), "{sentence}");
+    // The next prompt reaches a model that knows why, and begins a new row.
+    let ask = world.say("계속").await;
+    assert!(ask.text().contains("The turn was ended: the same call"), "{}", ask.text());
+    ask.call(&[("d", "s", "{\"file\":\"가.rs\"}")]);
+    world.begun().await.done("변화 없음");
+    world.ask().await.say("다른 길로 갈게요");
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
+    world.close().await;
+    assert!(texts(&bench.open().unwrap().0.value).iter().any(|text| text == "다른 길로 갈게요"));
+}
+
+#[tokio::test]
+async fn calls_that_differ_in_anything_are_no_circle() {
+    let (_bench, mut world) = usual();
+    let mut ask = world.say("고쳐 줘").await;
+    for (arguments, result) in [
+        ("{\"n\":1}", "a"),
+        ("{\"n\":1}", "a"),
+        ("{\"n\":1}", "a"),
+        ("{\"n\":1}", "a"),
+        ("{\"n\":1}", "b"),
+        ("{\"n\":2}", "b"),
+        ("{\"n\":1}", "b"),
+        ("{\"n\":1}", "b"),
+        ("{\"n\":1}", "b"),
+        ("{\"n\":1}", "b"),
+    ] {
+        ask.call(&[("c", "s", arguments)]);
+        world.begun().await.done(result);
+        ask = world.ask().await;
+    }
+    ask.say("끝");
+    assert_eq!(world.turn_end().await, TurnEnd::Done);
+}

@@ -364,6 +364,7 @@ impl Setup {
             tools: Tools::default(),
             policy: Policy::default(),
             system: "You are gjc.".into(),
+            system_label: Label::PUBLIC_TRUSTED,
             with_day: true,
             effects: Vec::new(),
         };

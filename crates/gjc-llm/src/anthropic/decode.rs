@@ -1,18 +1,15 @@
 //! The events of an answer. Event and delta types that are not known here are left out, as the API asks of its clients.
 
-use crate::error::root_cause;
-use crate::{BlockKind, ProviderError, StreamEvent, classify};
+use crate::classify::{Complaint, failure};
+use crate::sse::{self, Decode, MOST_BLOCKS, delta};
+use crate::{BlockKind, ProviderError, StreamEvent};
 use bytes::Buf;
-use futures_util::stream::{BoxStream, Stream, StreamExt};
+use futures_util::stream::{BoxStream, Stream};
 use gjc_entry::StopReason;
-use gjc_entry::fields::replace_lone_surrogates;
 use gjc_entry::message::Usage;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use sse_stream::SseByteStream;
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 /// Reads a body of server-sent events, cut into pieces wherever the network liked.
 ///
@@ -24,89 +21,12 @@ where
     B: Buf + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    struct Reading<B> {
-        sse: SseByteStream<BoxStream<'static, Result<B, Unbounded>>>,
-        decoder: Decoder,
-        ready: VecDeque<StreamEvent>,
-        failed: bool,
-    }
-    let reading = Reading {
-        sse: SseByteStream::new(bounded(body)),
-        decoder: Decoder::default(),
-        ready: VecDeque::new(),
-        failed: false,
-    };
-    futures_util::stream::unfold(reading, |mut reading| async move {
-        loop {
-            if let Some(event) = reading.ready.pop_front() {
-                return Some((Ok(event), reading));
-            }
-            if reading.failed {
-                return None;
-            }
-            if reading.decoder.whole {
-                // The end of the body follows at once; a connection that is read to its end is used again.
-                let _ = tokio::time::timeout(Duration::from_millis(50), reading.sse.next()).await;
-                return None;
-            }
-            let failure = match reading.sse.next().await {
-                Some(Ok(event)) => match reading.decoder.feed(event.data.as_deref().unwrap_or_default()) {
-                    Ok(events) => {
-                        reading.ready.extend(events);
-                        continue;
-                    }
-                    Err(failure) => failure,
-                },
-                Some(Err(error)) => reading.decoder.cut(root_cause(&error)),
-                None => reading.decoder.cut("the connection ended before the answer did".into()),
-            };
-            reading.failed = true;
-            return Some((Err(failure), reading));
-        }
-    })
-    .boxed()
-}
-
-/// The longest line of an answer.
-const LONGEST_LINE: usize = 32 << 20;
-/// The longest answer. Far more than a model can say; what is longer is a fault or an attack.
-const LONGEST: usize = 256 << 20;
-/// The most blocks of an answer.
-const MOST_BLOCKS: usize = 16_384;
-
-/// Why the body of an answer is not read on.
-#[derive(Debug, thiserror::Error)]
-enum Unbounded {
-    #[error("the answer has no end")]
-    Long,
-    #[error("{0}")]
-    Body(String),
-}
-
-/// Ends a body that would fill the memory: the reader of lines keeps a line until it ends.
-fn bounded<S, B, E>(body: S) -> BoxStream<'static, Result<B, Unbounded>>
-where
-    S: Stream<Item = Result<B, E>> + Send + Unpin + 'static,
-    B: Buf + Send + 'static,
-    E: std::error::Error + Send + Sync + 'static,
-{
-    let (mut line, mut all) = (0usize, 0usize);
-    body.map(move |piece| {
-        let piece = piece.map_err(|error| Unbounded::Body(root_cause(&error)))?;
-        let bytes = piece.chunk();
-        all = all.saturating_add(piece.remaining());
-        line = match bytes.iter().rposition(|byte| *byte == b'\n') {
-            Some(last) => bytes.len() - last - 1,
-            None => line.saturating_add(piece.remaining()),
-        };
-        if line > LONGEST_LINE || all > LONGEST { Err(Unbounded::Long) } else { Ok(piece) }
-    })
-    .boxed()
+    sse::decode::<Decoder, _, _, _>(body)
 }
 
 /// Turns the data of one event after another into ours.
 #[derive(Default)]
-struct Decoder {
+pub(super) struct Decoder {
     open: BTreeMap<u16, Open>,
     /// How many blocks have begun.
     blocks: usize,
@@ -220,15 +140,12 @@ struct FailureOf {
     message: String,
 }
 
-impl Decoder {
+impl Decode for Decoder {
     fn feed(&mut self, data: &str) -> Result<Vec<StreamEvent>, ProviderError> {
-        // Comments, `ping`s without data, and the `[DONE]` that some compatible servers add.
-        if data.trim().is_empty() || data.trim() == "[DONE]" {
+        // Some compatible servers add it.
+        if data.trim() == "[DONE]" {
             return Ok(Vec::new());
         }
-        // A server in JavaScript may cut an emoji into two halves, each alone in its event.
-        let mended = replace_lone_surrogates(data);
-        let data = mended.as_deref().unwrap_or(data);
         let Typed { kind } = self.read(data)?;
         let mut events = Vec::new();
         match kind.as_str() {
@@ -266,13 +183,27 @@ impl Decoder {
             }
             "error" => {
                 let Failure { error } = self.read(data)?;
-                return Err(self.failure(error));
+                return Err(failure(self, &Complaint::new(error.message, error.kind)));
             }
             _ => {}
         }
         Ok(events)
     }
 
+    fn ended(&mut self) -> Option<Vec<StreamEvent>> {
+        None
+    }
+
+    fn whole(&self) -> bool {
+        self.whole
+    }
+
+    fn begun(&self) -> bool {
+        self.content
+    }
+}
+
+impl Decoder {
     fn begin(&mut self, BlockStart { index, content_block: block }: BlockStart, events: &mut Vec<StreamEvent>) {
         let (kind, text) = match block.kind.as_str() {
             "text" => (BlockKind::Text, block.text),
@@ -326,40 +257,6 @@ impl Decoder {
         usage.total_tokens = parts.into_iter().fold(0, u64::saturating_add);
         StreamEvent::Usage(usage.clone())
     }
-
-    /// An `error` event: what its type would mean as a status, unless part of the answer is out already.
-    fn failure(&self, error: FailureOf) -> ProviderError {
-        let said = if error.message.is_empty() { error.kind.clone() } else { error.message };
-        if self.content {
-            return self.cut(crate::error::one_line(&said));
-        }
-        let status = match error.kind.as_str() {
-            "invalid_request_error" => 400,
-            "authentication_error" => 401,
-            "billing_error" => 402,
-            "permission_error" => 403,
-            "not_found_error" => 404,
-            "request_too_large" => 413,
-            "rate_limit_error" => 429,
-            "timeout_error" => 504,
-            "overloaded_error" => 529,
-            _ => 500,
-        };
-        classify(status, None, said.as_bytes())
-    }
-
-    fn cut(&self, why: String) -> ProviderError {
-        ProviderError::Cut { replay_safe: !self.content, why }
-    }
-
-    fn read<T: DeserializeOwned>(&self, data: &str) -> Result<T, ProviderError> {
-        serde_json::from_str(data)
-            .map_err(|error| self.cut(format!("the provider sent an event that makes no sense ({error})")))
-    }
-}
-
-fn delta(index: u16, text: Option<String>) -> Option<StreamEvent> {
-    text.filter(|text| !text.is_empty()).map(|text| StreamEvent::Delta { index, text })
 }
 
 fn stop_reason(wire: String) -> StopReason {

@@ -7,7 +7,7 @@ mod client;
 mod decode;
 mod render;
 
-pub use client::{Anthropic, AnthropicConfig};
+pub use client::{Anthropic, URL};
 pub use decode::decode;
 pub use render::render;
 

@@ -1,11 +1,9 @@
 //! A request as the body of `POST /v1/messages`. The order of keys is the order of the code.
 
+use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
-use base64::Engine;
-use gjc_context::{BlockAt, Layout, Msg, Request, Said, ToolDef, Turn};
-use gjc_entry::fields::replace_lone_surrogates;
-use gjc_entry::message::ImageData;
-use gjc_entry::{BlobRef, Blobs, Block, JsonObject, RequestEnv, Thinking};
+use gjc_context::{BlockAt, Layout, Msg, Request, Said, Turn};
+use gjc_entry::{Blobs, Block, JsonObject, RequestEnv, Thinking};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -21,12 +19,7 @@ const MARKS: usize = 4;
 /// [`Unsupported`] when the system prompt or the tools are lost or cannot be read.
 pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsupported> {
     let env = &request.env;
-    let system = text_blob(blobs, &env.system, "system prompt")?;
-    let tools: Vec<ToolDef> = match text_blob(blobs, &env.tools, "tool list")? {
-        text if text.trim().is_empty() => Vec::new(),
-        text => serde_json::from_str(&text)
-            .map_err(|error| Unsupported::Unreadable { part: "tool list", why: error.to_string() })?,
-    };
+    let Head { system, tools } = Head::read(env, blobs)?;
     // The provider caches tools, then system, then messages: a mark behind the system prompt covers the tools.
     let head_mark = !system.is_empty() || !tools.is_empty();
     let marked: BTreeSet<usize> =
@@ -108,9 +101,9 @@ fn pieces_of_turn<'a>(turn: &Turn<'a>, env: &RequestEnv, blobs: &dyn Blobs) -> P
 
 fn pieces<'a>(message: &'a Msg, env: &RequestEnv, blobs: &dyn Blobs) -> Vec<Piece<'a>> {
     match &message.said {
-        Said::User(blocks) => shown(blocks, blobs),
+        Said::User(blocks) => pieces_shown(blocks, blobs),
         Said::Result { call, content, is_error, .. } => {
-            vec![Piece::Result { call, content: shown(content, blobs), is_error: *is_error }]
+            vec![Piece::Result { call, content: pieces_shown(content, blobs), is_error: *is_error }]
         }
         Said::Assistant { blocks, model } => {
             // Signatures are the provider's; another one refuses them.
@@ -120,57 +113,30 @@ fn pieces<'a>(message: &'a Msg, env: &RequestEnv, blobs: &dyn Blobs) -> Vec<Piec
     }
 }
 
-/// Texts and pictures.
-fn shown<'a>(blocks: &'a [Block], blobs: &dyn Blobs) -> Vec<Piece<'a>> {
-    blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Text { text, .. } => some_text(text),
-            Block::Image { data, mime, .. } => Some(picture(data, mime, blobs)),
-            _ => None,
-        })
-        .collect()
-}
-
 fn said_by_model(block: &Block, own: bool) -> Option<Piece<'_>> {
     match block {
-        Block::Text { text, .. } => some_text(text),
+        Block::Text { text, .. } => some_text(text).map(|text| Piece::Text(Cow::Borrowed(text))),
         Block::Thinking { thinking, signature: Some(signature), .. } if own => {
             Some(Piece::Thinking { thinking, signature })
         }
         // Data that was too long to be stored is empty; the API refuses that.
         Block::RedactedThinking { data, .. } if own && !data.is_empty() => Some(Piece::Redacted(data)),
-        Block::ToolCall { id, name, arguments, .. } => {
-            // Half a surrogate pair, as a cut emoji leaves it, would make the whole body unreadable for ever.
-            let input = match replace_lone_surrogates(arguments.get()) {
-                Some(mended) => Cow::Owned(mended),
-                None => Cow::Borrowed(arguments.get()),
-            };
-            let input = if input.trim_start().starts_with('{') { input } else { Cow::Borrowed("{}") };
-            Some(Piece::Call { id, name, input })
-        }
+        Block::ToolCall { id, name, arguments: raw, .. } => Some(Piece::Call { id, name, input: arguments(raw) }),
         _ => None,
     }
 }
 
-/// The API refuses texts without a visible character.
-fn some_text(text: &str) -> Option<Piece<'_>> {
-    (!text.trim().is_empty()).then_some(Piece::Text(Cow::Borrowed(text)))
+impl<'a> From<Shown<'a>> for Piece<'a> {
+    fn from(shown: Shown<'a>) -> Self {
+        match shown {
+            Shown::Text(text) => Self::Text(text),
+            Shown::Image { mime, base64 } => Self::Image { mime, base64 },
+        }
+    }
 }
 
-/// A picture, or a sentence in its place. The sentence names the blob and no more: why it is missing differs from machine
-/// to machine, and the bytes of a request must not.
-fn picture<'a>(data: &'a ImageData, mime: &'a str, blobs: &dyn Blobs) -> Piece<'a> {
-    if !matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp") {
-        return Piece::Text(format!("(an image of type {mime} stood here, which this model cannot read)").into());
-    }
-    match data {
-        ImageData::Inline(base64) => Piece::Image { mime, base64: Cow::Borrowed(base64) },
-        ImageData::Blob(blob) => match blobs.get(blob) {
-            Ok(bytes) => Piece::Image { mime, base64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },
-            Err(_) => Piece::Text(format!("(an image stood here, but {blob} is missing)").into()),
-        },
-    }
+fn pieces_shown<'a>(blocks: &'a [Block], blobs: &dyn Blobs) -> Vec<Piece<'a>> {
+    shown(blocks, blobs).into_iter().map(Into::into).collect()
 }
 
 /// The content of one turn, with the place of each message in it.
@@ -257,17 +223,6 @@ fn end(mut object: JsonObject<'_>, mark: bool) {
     object.end();
 }
 
-fn list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
-    out.push(b'[');
-    for (index, item) in items.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-    out.push(b']');
-}
-
 /// How many tokens the model may think; `None` = not at all.
 ///
 /// The API wants at least 1,024 and less than `max_tokens`, and advises against more than 32,000 outside batches
@@ -300,12 +255,4 @@ fn may_think(turns: &[Pieces<'_>]) -> bool {
             let first = messages.iter().find_map(|(_, pieces)| pieces.first());
             matches!(first, Some(Piece::Thinking { .. } | Piece::Redacted(_)))
         })
-}
-
-fn text_blob(blobs: &dyn Blobs, blob: &BlobRef, part: &'static str) -> Result<String, Unsupported> {
-    let bytes = blobs.get(blob).map_err(|missing| Unsupported::Lost { part, why: missing.to_string() })?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(error) => Err(Unsupported::Unreadable { part, why: error.to_string() }),
-    }
 }

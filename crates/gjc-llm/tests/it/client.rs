@@ -6,7 +6,8 @@ use crate::kit::{
 };
 use futures_util::StreamExt;
 use gjc_entry::Thinking;
-use gjc_llm::anthropic::{Anthropic, AnthropicConfig};
+use gjc_llm::HttpConfig;
+use gjc_llm::anthropic::Anthropic;
 use gjc_llm::{Provider, ProviderError, Rendered, Secret, StreamEvent};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -14,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 const KEY: &str = "sk-ant-비밀-0123456789";
 const ASCII_KEY: &str = "sk-ant-0123456789";
 
-fn config(base_url: String) -> AnthropicConfig {
-    AnthropicConfig { base_url, key: Some(Secret::new(ASCII_KEY)), ..AnthropicConfig::default() }
+fn config(base_url: String) -> HttpConfig {
+    HttpConfig { key: Some(Secret::new(ASCII_KEY)), ..HttpConfig::new(base_url) }
 }
 
-fn provider(config: AnthropicConfig) -> Anthropic {
+fn provider(config: HttpConfig) -> Anthropic {
     Anthropic::new(config, Still::new())
 }
 
@@ -114,7 +115,7 @@ fn a_silent_server_is_not_waited_for_for_ever() {
     let begun = recorded()[..recorded().find("event: content_block_stop").unwrap()].to_owned();
     for (bytes, begun) in [(HEAD.to_owned(), false), (HEAD.to_owned() + &begun, true)] {
         let server = Server::new(vec![Reply::ThenSilence(bytes.into_bytes())]);
-        let config = AnthropicConfig { idle_limit: Duration::from_millis(500), ..config(server.url()) };
+        let config = HttpConfig { idle_limit: Duration::from_millis(500), ..config(server.url()) };
         let (_, error) = assembled(ask(&provider(config)));
         assert!(matches!(error, Some(ProviderError::Cut { replay_safe, .. }) if replay_safe != begun), "{error:?}");
     }
@@ -175,11 +176,11 @@ fn a_connection_is_used_again() {
 #[test]
 fn a_key_is_in_no_debug_output_and_a_strange_one_is_refused() {
     let secret = Secret::new(KEY);
-    let config = AnthropicConfig { key: Some(secret), ..config("http://127.0.0.1:9".into()) };
+    let config = HttpConfig { key: Some(secret), ..config("http://127.0.0.1:9".into()) };
     let provider = provider(config.clone());
     assert!(!format!("{config:?} {config:#?} {provider:?}").contains("sk-ant"));
     // Bytes that no header takes.
-    let line = AnthropicConfig { key: Some(Secret::new("sk-ant\nx")), ..config };
+    let line = HttpConfig { key: Some(Secret::new("sk-ant\nx")), ..config };
     let (_, error) = assembled(ask(&Anthropic::new(line, Still::new())));
     let sentence = error.clone().unwrap().to_string();
     assert!(matches!(error, Some(ProviderError::Auth(_))) && !sentence.contains("sk-ant"), "{sentence}");

@@ -174,7 +174,12 @@ pub(crate) async fn decoded(pieces: Vec<Bytes>) -> Answer {
 
 /// The message of an answer, and its error.
 pub(crate) fn assembled(answer: Answer) -> (AssistantMessage, Option<ProviderError>) {
-    let mut assembler = Assembler::new(model());
+    assembled_of(model(), answer)
+}
+
+/// The message of a model's answer, and its error.
+pub(crate) fn assembled_of(model: ModelRef, answer: Answer) -> (AssistantMessage, Option<ProviderError>) {
+    let mut assembler = Assembler::new(model);
     let mut error = None;
     for event in answer {
         assert!(error.is_none(), "nothing follows an error");

@@ -3,6 +3,9 @@
 mod assemble;
 mod client;
 mod kit;
+mod openai;
+mod openai_responses;
 mod render;
 mod script;
 mod wire;
+mod wires;

@@ -303,6 +303,24 @@ fn what_was_promised_is_durable_in_the_file_that_is_gone_on_with() {
     }
 }
 
+#[test]
+fn what_was_promised_and_laid_down_elsewhere_becomes_durable_though_nobody_asks_again() {
+    let (fs, bench) = simulated();
+    let mut writer = begun(&bench);
+    let copy = bench.bytes();
+    add(&mut writer, user("셋"));
+    put(&bench, &copy, false);
+    let lsn = add(&mut writer, user("넷"));
+    let mut storage = writer.storage();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(gjc_log::durable(&mut storage, lsn)).unwrap();
+    fs.mark(1);
+    drop(writer);
+    for (_, after) in promised(&fs) {
+        assert_eq!(texts(&after.open().unwrap().0.value), ["하나", "둘", "셋", "넷"]);
+    }
+}
+
 both!(another_writer_on_the_file_that_came_in_our_place_is_respected, bench => {
     let mut writer = begun(&bench);
     let copy = bench.bytes();

@@ -9,6 +9,7 @@ use crate::compose::real_dir;
 use crate::failure::Failure;
 use crate::out;
 use crate::sessions::print_json;
+use crate::words;
 use gjc_entry::Env;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,8 +92,8 @@ fn show(finding: &Finding) {
         State::Note => "note",
         State::Problem => "problem",
     };
-    out::line(&format!("{state:7}  {:10}  {}", finding.about, out::row(&finding.says)));
+    out::line(&format!("{state:7}  {:10}  {}", finding.about, out::row(&words::told(&finding.says))));
     if let Some(hint) = &finding.hint {
-        out::line(&format!("{:21}hint: {}", "", out::row(hint)));
+        out::line(&format!("{:21}{}", "", out::row(&words::told(&format!("hint: {hint}")))));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Finding;
 use crate::failure::Failure;
+use crate::providers::KEYS;
 use crate::world;
 use gjc_entry::{Env, Vars};
 use gjc_process::{Exit, Spawn};
@@ -82,12 +83,12 @@ fn is_utf8(value: &str) -> bool {
 }
 
 fn keys(vars: &Vars) -> Finding {
-    let set: Vec<_> = world::KEYS.iter().copied().filter(|name| vars.get(name).is_some()).collect();
+    let set: Vec<_> = KEYS.iter().copied().filter(|name| vars.get(name).is_some()).collect();
     if set.is_empty() {
         Finding::note(
             "keys",
             "none is set",
-            format!("export {}, or name a server that needs none with --provider-url", world::KEYS.join(" or ")),
+            format!("export {}, or name a server that needs none with --provider-url", KEYS.join(" or ")),
         )
     } else {
         Finding::ok("keys", set.join(", "))

@@ -20,6 +20,8 @@ fn every_command_has_help() {
         &["prompts", "forget"],
         &["doctor"],
         &["demo"],
+        &["completions"],
+        &["man"],
     ] {
         let out = look(&home, command).arg("--help").output().ok();
         assert_eq!(out.err(), "");
@@ -31,14 +33,24 @@ fn every_command_has_help() {
 }
 
 #[test]
+fn every_command_has_help_in_korean() {
+    let home = Home::new();
+    for command in [&[][..], &["sessions"], &["sessions", "verify"], &["prompts"], &["prompts", "forget"], &["demo"]] {
+        let out = look(&home, command).arg("--help").env("LC_ALL", "ko_KR.UTF-8").output().ok();
+        assert_eq!(out.err(), "");
+        let name = if command.is_empty() { "gjc".into() } else { command.join("_") };
+        insta::assert_snapshot!(format!("{name}_ko"), out.out());
+    }
+}
+
+#[test]
 fn the_version_is_one_line() {
     let home = Home::new();
     assert_eq!(look(&home, &["--version"]).output().ok().out(), format!("gjc {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-#[test]
-fn misuse_says_what_was_wrong() {
-    let home = Home::new();
+/// What goes wrong in the hands of a newcomer, in a language.
+fn misuses(home: &Home, lang: &str) -> String {
     let mut all = String::new();
     for args in [
         &["--no-such"][..],
@@ -54,9 +66,68 @@ fn misuse_says_what_was_wrong() {
         &["-p", "x", "--tools", "read,없는 도구", "--provider-url", "http://127.0.0.1:9"],
         &["-p", "x", "--provider-url", "http://127.0.0.1:9", "--resume", "없는 세션"],
     ] {
-        let out = look(&home, args).output();
+        let out = look(home, args).env("LANG", lang).output();
         assert_eq!(out.out(), "");
         all += &format!("# gjc {}: exit {}\n{}", args.join(" "), out.code().unwrap(), out.err());
     }
+    all
+}
+
+#[test]
+fn misuse_says_what_was_wrong() {
+    let home = Home::new();
+    let all = misuses(&home, "C.UTF-8");
     steady(&home, || insta::assert_snapshot!(all));
+}
+
+#[test]
+fn misuse_says_what_was_wrong_in_korean() {
+    let home = Home::new();
+    let all = misuses(&home, "ko_KR.UTF-8");
+    steady(&home, || insta::assert_snapshot!(all));
+}
+
+#[test]
+fn what_programs_read_is_never_translated() {
+    let home = Home::new();
+    let stub = replies([testkit::anthropic::error(401, "authentication_error", "invalid x-api-key")]);
+    let out = ask(&home, &stub, "안녕").env("LANG", "ko_KR.UTF-8").args(["--mode", "json"]).output();
+    assert!(out.out().contains("the provider refused the key"), "{}", out.out());
+    let stub = replies([testkit::anthropic::error(401, "authentication_error", "invalid x-api-key")]);
+    let out = ask(&home, &stub, "안녕").env("LANG", "ko_KR.UTF-8").output();
+    assert!(out.err().contains("제공자가 키를 받지 않았습니다: "), "{}", out.err());
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = look(&home, &["completions", shell]).output().ok().out();
+        for word in ["sessions", "verify", "append-system-prompt"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    // What the script offers after "gjc sessions v".
+    let script = home.tmp().join("gjc.bash");
+    std::fs::write(&script, look(&home, &["completions", "bash"]).output().ok().out()).unwrap();
+    let line = format!(
+        "source {}; COMP_WORDS=(gjc sessions v); COMP_CWORD=2; _gjc gjc v sessions; echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let offered = home.run("bash").args(["--norc", "-c", &line]).output().ok();
+    assert_eq!((offered.out().trim(), offered.err().as_str()), ("verify", ""));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = Home::new();
+    for command in [&[][..], &["sessions"], &["sessions", "verify"], &["prompts", "forget"], &["man"]] {
+        let page = look(&home, &["man"]).args(command).output().ok().out();
+        let name = [&["gjc"], command].concat().join("-");
+        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let wrong = look(&home, &["man", "sessions", "없음"]).output();
+    assert_eq!((wrong.code(), wrong.out().as_str()), (Some(2), ""));
+    assert!(wrong.err().contains("choose from: list, show, verify"), "{}", wrong.err());
 }

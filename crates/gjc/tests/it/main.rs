@@ -18,10 +18,12 @@ mod fixtures;
 mod help;
 mod history;
 mod hostile;
+mod instructions;
 mod json;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod kit;
+mod llama;
 mod locks;
 mod print;
 mod providers;
@@ -30,3 +32,4 @@ mod rpc;
 mod sandbox;
 mod sessions;
 mod taken_away;
+mod wires;

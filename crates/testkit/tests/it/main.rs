@@ -5,6 +5,7 @@ mod anthropic;
 mod git;
 mod grown;
 mod harness;
+mod openai;
 mod pi;
 mod stub;
 
