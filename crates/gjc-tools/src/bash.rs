@@ -64,7 +64,7 @@ impl Bash {
     pub fn new(vars: &Vars, how: Confinement) -> Self {
         let guard = Arc::new(Guard::new(how, vars));
         let fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
-        let outside = |name: &str| guard.is_on() && stays_outside(name);
+        let outside = |name: &str| guard.guards_files() && stays_outside(name);
         let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name) && !outside(name));
         let env = given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
         Self { env, guard }
@@ -112,7 +112,7 @@ impl Tool for Bash {
             "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
                           terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out."
                 .into();
-        if self.guard.is_on() {
+        if self.guard.guards_files() {
             description.push_str(
                 " It runs in a sandbox: it writes only in the repository of the working folder and in $TMPDIR, and does not read keys.",
             );
@@ -241,8 +241,8 @@ fn output(command: &str, timeout: Duration, finished: &Finished, cell: Option<&C
     };
     let mut text = captured.text();
     // Whatever the exit code: that of `cargo build | tail` is tail's.
-    if let Some(cell) = cell.filter(|_| sounds_refused(&text)) {
-        notes.push(cell.told.clone());
+    if let Some(told) = cell.and_then(|cell| cell.told.clone()).filter(|_| sounds_refused(&text)) {
+        notes.push(told);
     }
     if text.is_empty() && notes.is_empty() {
         text.push_str("[no output]");

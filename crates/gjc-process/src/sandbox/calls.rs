@@ -204,3 +204,49 @@ fn no_x32() -> BpfProgram {
         sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program answers to a call: the few instructions that [`no_x32`] is made of.
+    fn answer(program: &[sock_filter], call: u32) -> u32 {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let step = &program[at];
+            at += 1;
+            match step.code {
+                0x20 => loaded = call,
+                0x35 => at += usize::from(if loaded >= step.k { step.jt } else { step.jf }),
+                0x06 => return step.k,
+                other => panic!("an instruction that the test does not know: {other:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn calls_of_the_x32_interface_are_unknown_and_others_pass() {
+        let program = no_x32();
+        let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
+        for call in [X32_BIT, X32_BIT + 101, X32_BIT + 547, u32::MAX] {
+            assert_eq!(answer(&program, call), refused, "{call:#x}");
+        }
+        for call in [0, 59, 467, X32_BIT - 1] {
+            assert_eq!(answer(&program, call), libc::SECCOMP_RET_ALLOW, "{call:#x}");
+        }
+    }
+
+    #[test]
+    fn programs_are_made_for_every_sandbox() {
+        for network in [Network::Allowed, Network::Denied] {
+            for local in [LocalSockets::All, LocalSockets::Pairs] {
+                for files_held in [true, false] {
+                    let sandbox = Sandbox { network, local, ..Sandbox::default() };
+                    let programs = filters(&sandbox, files_held).expect("the tables are sound");
+                    // The kernel takes 4096 instructions a program (linux/bpf_common.h).
+                    assert!(programs.len() >= 4 && programs.iter().all(|program| program.len() <= 4096));
+                }
+            }
+        }
+    }
+}

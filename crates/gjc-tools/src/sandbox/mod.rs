@@ -116,8 +116,8 @@ impl Confinement {
 pub(crate) struct Cell {
     pub(crate) sandbox: Sandbox,
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// What a model is told when something was refused.
-    pub(crate) told: String,
+    /// What a model is told when something was refused; nothing where files are not guarded.
+    pub(crate) told: Option<String>,
 }
 
 /// Makes the sandboxes of a session's commands.
@@ -142,9 +142,9 @@ impl Guard {
         }
     }
 
-    /// Whether commands run in a sandbox at all.
-    pub(crate) fn is_on(&self) -> bool {
-        self.how.mode != SandboxMode::Off && !self.how.support.is_nothing()
+    /// Whether files are guarded from commands.
+    pub(crate) fn guards_files(&self) -> bool {
+        self.how.mode != SandboxMode::Off && self.how.support.landlock.is_ok()
     }
 
     /// The sandbox of a command that begins now; `None` where it runs without one. Looks at folders, so it may block.
@@ -177,7 +177,7 @@ impl Guard {
             LocalSockets::Pairs
         };
         let demand = if self.how.mode == SandboxMode::Require { Demand::Whole } else { Demand::WhatThereIs };
-        let told = told(&own, self.how.network, local);
+        let told = self.guards_files().then(|| told(&own, self.how.network, local));
         let devices = DEVICES.iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read, write, devices, network: self.how.network, local, demand };
         Ok(Some(Cell { sandbox, env: environment(private), told }))

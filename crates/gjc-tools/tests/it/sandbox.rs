@@ -5,7 +5,7 @@ use crate::attempts::{answer, attempt};
 use crate::rig::{Rig, dirs};
 use gjc_entry::Vars;
 use gjc_process::{Network, NoLandlock, Support};
-use gjc_tools::{Confinement, SECRETS, SandboxMode, SecretPlace, builtin};
+use gjc_tools::{Confinement, SECRETS, SandboxMode, SecretPlace, Shown, builtin};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -433,6 +433,10 @@ async fn what_is_required_and_cannot_be_had_is_refused() {
         assert!(done.text.contains("hint: gjc doctor") && !cage.rig.cwd.join("made").exists());
         assert_eq!(cage.how.notices(&cage.rig.cwd).len(), 1);
 
+        let shown = cage.rig.tools.defs(&Shown::default());
+        let bash = shown.iter().find(|tool| tool.name == "bash").unwrap();
+        assert_eq!(bash.description.contains("in a sandbox"), landlock.is_ok(), "the model is told what is so");
+
         // What there is, is told once, and commands run.
         cage.how.mode = SandboxMode::Auto;
         cage.refresh();
@@ -501,4 +505,46 @@ async fn set_user_id_programs_gain_nothing() {
     let done = cage.rig.bash("command -v sudo >/dev/null || { echo none; exit 1; }; sudo -n true </dev/null").await;
     // Where there is no sudo nothing is gained either; where there is one it ends by itself and says why.
     assert!(done.is_error && done.details["exit"].is_number(), "{}", done.text);
+}
+
+#[tokio::test]
+async fn cargo_builds_with_what_has_been_downloaded() {
+    let Some(mut cage) = Cage::new().await else { return };
+    for (name, below) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        let there =
+            std::env::var(name).or_else(|_| std::env::var("HOME").map(|home| format!("{home}/{below}"))).unwrap();
+        cage.vars.push((name.into(), there));
+    }
+    cage.refresh();
+    fs::create_dir(cage.rig.cwd.join("src")).unwrap();
+    // A crate that this workspace itself is built with.
+    cage.rig.file("Cargo.toml", "[package]\nname = \"work\"\nedition = \"2024\"\n[dependencies]\nmemchr = \"2\"\n");
+    cage.rig.file("src/main.rs", "fn main() { println!(\"자리 {:?}\", memchr::memchr(b'x', b\"abx\")); }\n");
+    let done = cage.rig.bash("cargo run --offline --quiet").await;
+    assert_eq!(done.ok(), "자리 Some(2)\n");
+    assert!(cage.rig.cwd.join("target/debug/work").exists());
+}
+
+#[tokio::test]
+async fn the_tools_of_a_developer_go_on() {
+    let Some(cage) = Cage::new().await else { return };
+    cage.rig.file("Makefile", "글:\n\techo 만들었다 > $@\n");
+    // Whichever the machine has.
+    for (tool, work) in [
+        ("make", "make -s && cat 글 && rm 글"),
+        (
+            "python3",
+            "python3 -c 'import multiprocessing as m; l = m.Lock(); l.acquire(); print(m.Pool(2).map(abs, [-1]))'",
+        ),
+        ("python3", "python3 -c 'import tempfile as t; print(t.NamedTemporaryFile().name)'"),
+        ("node", "node -e 'console.log(require(\"child_process\").execSync(\"echo 하나\").toString())'"),
+        (
+            "tar",
+            "mkdir a && echo x > a/b && tar cf a.tar a && tar xf a.tar && cp -a a c && chmod 700 c && touch c && rm -r a c a.tar",
+        ),
+        ("strace", "strace -qq -e trace=none true"),
+    ] {
+        let done = cage.rig.bash(&format!("command -v {tool} >/dev/null || exit 0\n{work}")).await;
+        assert!(!done.is_error, "{work}: {}", done.text);
+    }
 }

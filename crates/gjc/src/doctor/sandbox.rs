@@ -24,6 +24,9 @@ pub(super) fn findings(env: &Env, cwd: &Path) -> Result<Vec<Finding>, Failure> {
         return Ok(findings);
     }
     findings.push(trial(env, &how.support)?);
+    if how.support.landlock.is_err() {
+        return Ok(findings);
+    }
     let workspace = describe(&how, cwd, &env.vars);
     findings.push(match how.notices(cwd).into_iter().find(|notice| notice.contains("home folder")) {
         Some(_) => Finding::note("workspace", workspace, "use --cwd with the folder of a project"),

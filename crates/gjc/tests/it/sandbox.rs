@@ -38,6 +38,7 @@ fn a_command_writes_in_the_project_alone_unless_a_person_says_more() {
             let out = bash(&home, command, flags);
             assert_eq!((out.out(), out.err()), ("끝\n".into(), "".into()), "{flags:?}");
             assert_eq!(fs::read_to_string(home.work().join("inside")).unwrap(), "글\n");
+            assert!(fs::read_dir(home.tmp()).unwrap().next().is_none(), "the private folder goes with the session");
             assert!(!outside.join("made").exists() && fs::read(&key).unwrap().is_empty(), "{flags:?}");
         }
         bash(&home, command, &["--sandbox-write", "../outside"]);
