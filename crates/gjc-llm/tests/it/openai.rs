@@ -109,6 +109,15 @@ fn a_whole_answer_in_one_chunk_or_one_document_is_an_answer() {
 }
 
 #[test]
+fn the_first_id_that_is_one_names_the_answer() {
+    let first = r#""id":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]"#;
+    let named = whole(&[first, r#""id":"gen-1","choices":[{"delta":{"content":"네"},"finish_reason":"stop"}]"#]);
+    assert_eq!(named.response_id.as_deref(), Some("gen-1"));
+    let nameless = whole(&[first, r#""id":7,"choices":[{"delta":{"content":"네"},"finish_reason":"stop"}]"#]);
+    assert_eq!(nameless.response_id, None);
+}
+
+#[test]
 fn usage_is_found_wherever_it_stands() {
     for (chunk, input, read) in [
         (r#""choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":4,"completion_tokens":1}"#, 5, 4),

@@ -219,7 +219,7 @@ fn a_server_on_this_machine_needs_no_key_and_any_other_does() {
         let model = format!("{}/qwen3:0.6b", wire.name);
         let local = || gjc(&home).args(["-p", "x", "--no-session", "--model", &model]);
         assert_eq!(local().args(["--provider-url", &stub.url()]).output().ok().out(), "네\n");
-        assert_eq!(local().env("OPENAI_BASE_URL", &format!("{}/v1", stub.url())).output().ok().out(), "또\n");
+        assert_eq!(local().env("OPENAI_BASE_URL", format!("{}/v1", stub.url())).output().ok().out(), "또\n");
         for request in stub.requests() {
             assert_eq!((request.path.as_str(), request.header("authorization")), (wire.path, None));
             let body = request.json();
