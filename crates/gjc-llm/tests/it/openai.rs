@@ -7,6 +7,7 @@ use gjc_context::Msg;
 use gjc_entry::message::ImageData;
 use gjc_entry::{AssistantMessage, Block, ModelRef, Params, RequestEnv, StopReason, Thinking};
 use gjc_llm::{ProviderError, openai, render};
+use proptest::prelude::*;
 
 pub(crate) fn model() -> ModelRef {
     ModelRef { provider: "openai".into(), id: "qwen3".into(), api: "openai-completions".into() }
@@ -109,6 +110,15 @@ fn a_whole_answer_in_one_chunk_or_one_document_is_an_answer() {
 }
 
 #[test]
+fn the_first_id_that_is_one_names_the_answer() {
+    let first = r#""id":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]"#;
+    let named = whole(&[first, r#""id":"gen-1","choices":[{"delta":{"content":"네"},"finish_reason":"stop"}]"#]);
+    assert_eq!(named.response_id.as_deref(), Some("gen-1"));
+    let nameless = whole(&[first, r#""id":7,"choices":[{"delta":{"content":"네"},"finish_reason":"stop"}]"#]);
+    assert_eq!(nameless.response_id, None);
+}
+
+#[test]
 fn usage_is_found_wherever_it_stands() {
     for (chunk, input, read) in [
         (r#""choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":4,"completion_tokens":1}"#, 5, 4),
@@ -120,6 +130,71 @@ fn usage_is_found_wherever_it_stands() {
         let usage = whole(&[stop, chunk]).usage;
         assert_eq!((usage.input, usage.cache_read, usage.output), (input, read, 1), "{chunk}");
         assert_eq!(usage.total_tokens, input + read + 1);
+    }
+}
+
+/// A call: its name, and its arguments in pieces.
+fn pieces() -> impl Strategy<Value = (String, Vec<String>)> {
+    let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
+    ("[a-c]{1,2}", "[가-힣a-z{}\"\\\\\n ]{0,12}", cuts).prop_map(|(name, text, cuts)| {
+        let json = serde_json::json!({"경로": text, "b": {"c": [{}]}}).to_string();
+        let chars: Vec<char> = json.chars().collect();
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(chars.len() + 1)).chain([0, chars.len()]).collect();
+        ends.sort_unstable();
+        (name, ends.windows(2).map(|pair| chars[pair[0]..pair[1]].iter().collect()).collect())
+    })
+}
+
+proptest! {
+    /// Whatever a server leaves out of its pieces of calls, the same calls come of them.
+    #[test]
+    fn calls_are_told_apart_in_every_dialect(
+        calls in prop::collection::vec(pieces(), 1..5),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 30),
+        dialect in 0usize..5,
+    ) {
+        use serde_json::{Value, json};
+        let mut sent: Vec<Value> = Vec::new();
+        for (n, (name, parts)) in calls.iter().enumerate() {
+            let first = |arguments: &str| json!({"id": format!("id_{n}"), "function": {"name": name, "arguments": arguments}});
+            // OpenAI's own way begins all calls, and their pieces follow in any order.
+            let mut begin = first(if dialect == 0 { "" } else { &parts[0] });
+            match dialect {
+                0 => begin["index"] = n.into(),
+                1 => {}
+                2 => { begin.as_object_mut().unwrap().remove("id"); }
+                3 => begin["index"] = 0.into(),
+                _ => { begin.as_object_mut().unwrap().remove("id"); begin["index"] = 0.into(); }
+            }
+            sent.push(begin);
+            if dialect > 0 {
+                for part in &parts[1..] {
+                    let mut piece = json!({"function": {"arguments": part}});
+                    if dialect > 2 { piece["index"] = 0.into(); }
+                    sent.push(piece);
+                }
+            }
+        }
+        if dialect == 0 {
+            let mut queues: Vec<std::collections::VecDeque<&String>> = calls.iter().map(|(_, parts)| parts.iter().collect()).collect();
+            let mut picks = picks.iter().cycle();
+            while queues.iter().any(|queue| !queue.is_empty()) {
+                let live: Vec<usize> = (0..queues.len()).filter(|at| !queues[*at].is_empty()).collect();
+                let n = live[picks.next().unwrap().index(live.len())];
+                let part = queues[n].pop_front().unwrap();
+                sent.push(json!({"index": n, "function": {"arguments": part}}));
+            }
+        }
+        let mut chunks: Vec<String> =
+            sent.iter().map(|piece| format!(r#""choices":[{{"delta":{{"tool_calls":[{piece}]}}}}]"#)).collect();
+        chunks.push(r#""choices":[{"delta":{},"finish_reason":"stop"}]"#.into());
+        let message = whole(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
+        let expected: Vec<String> = calls.iter().enumerate().map(|(n, (name, parts))| {
+            let id = if matches!(dialect, 2 | 4) { format!("call_{}", n + 1) } else { format!("id_{n}") };
+            format!("{id}:{name}({})", parts.concat())
+        }).collect();
+        prop_assert_eq!(texts(&message), expected);
+        prop_assert_eq!(message.stop, StopReason::ToolUse);
     }
 }
 

@@ -353,6 +353,35 @@ fn errors_over_http() {
     }
 }
 
+/// Some servers do not know how to stream, and some answer their errors with 200.
+#[test]
+fn an_answer_that_is_one_document_is_read_where_the_wire_has_such() {
+    let json = "content-type: application/json; charset=utf-8\r\n";
+    let documents = [
+        r#"{"content":[]}"#,
+        "{\n \"id\": \"x\",\n \"choices\": [{\"message\": {\"content\": \"한\\ud83d글\"}, \"finish_reason\": \"stop\"}]\n}\n",
+        r#"{"id":"x","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"한\ud83d글"}]}]}"#,
+    ];
+    for (wire, document) in wires().into_iter().zip(documents) {
+        let server = Server::new(vec![reply("200 OK", json, document)]);
+        let (message, error) = wire.ask(config(server.url()));
+        if wire.model.api == "anthropic-messages" {
+            assert!(error.unwrap().to_string().contains("application/json"), "the Messages API always streams");
+            continue;
+        }
+        assert_eq!((error, message.stop), (None, StopReason::Stop), "{}", wire.model.api);
+        assert!(matches!(&message.content[..], [gjc_entry::Block::Text { text, .. }] if text == "한\u{fffd}글"));
+        let full = r#"{"error":{"message":"maximum context length is 9 tokens","code":"context_length_exceeded"}}"#;
+        assert!(matches!(wire.ask_server(reply("200 OK", json, full)), ProviderError::Overflow(_)));
+        for half in [&document[..document.len() / 2], "", "[]", "{}", "\u{0}"] {
+            let error = wire.ask_server(reply("200 OK", json, half.trim_end_matches('\u{fffd}')));
+            assert!(matches!(error, ProviderError::Cut { replay_safe: true, .. }), "{half}: {error:?}");
+        }
+        let echo = r#"{"error":{"message":"bad key sk-0123456789","code":401}}"#;
+        assert_eq!(wire.ask_server(reply("200 OK", json, echo)), ProviderError::Auth("bad key [key]".into()));
+    }
+}
+
 #[test]
 fn a_silent_server_is_not_waited_for_for_ever() {
     for wire in wires() {
