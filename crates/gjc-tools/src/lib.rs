@@ -19,7 +19,7 @@ mod tool;
 mod work;
 mod write;
 
-pub use bash::Bash;
+pub use bash::{Bash, Limits};
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use output::{Output, ToolOutput};
@@ -33,5 +33,12 @@ use std::sync::Arc;
 /// environment, once the secrets are out ([`Bash::new`]).
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars) -> Tools {
-    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(Bash::new(vars))])
+    builtin_within(vars, Limits::default())
+}
+
+/// As [`builtin`], with other limits for commands.
+#[must_use]
+pub fn builtin_within(vars: &gjc_entry::Vars, limits: Limits) -> Tools {
+    let bash = Bash::new(vars).within(limits);
+    Tools::new(vec![Arc::new(Read), Arc::new(Write), Arc::new(Edit), Arc::new(bash)])
 }
