@@ -11,6 +11,7 @@ Examples:
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
+  gjc config list                                every setting: its value, and where that came from
 
 Tools: read, write, edit, bash. They run without asking; --tools read allows reading alone.
 
@@ -55,7 +56,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
     /// Who answers: a provider and a model, or `scripted/FILE.jsonl`, which plays a script. By default the session's own
-    /// model, in a new session anthropic/claude-sonnet-4-5.
+    /// model, in a new session that of the settings (models.default).
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     /// Where the provider is reached.
@@ -64,6 +65,9 @@ pub(crate) struct SessionArgs {
     /// The folder to work in.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Trust the project's settings (.gjc/config.yml) as they are now; any change takes that away.
+    #[arg(long)]
+    pub(crate) trust_project: bool,
     /// A file whose text replaces the system prompt.
     #[arg(long, value_name = "FILE")]
     pub(crate) system_prompt: Option<PathBuf>,
@@ -71,7 +75,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt: Option<PathBuf>,
     /// Only these tools, separated by commas; an empty value gives none. By default those that the session had, in a new
-    /// session all.
+    /// session those of the settings (tools).
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
 }
@@ -101,6 +105,11 @@ pub(crate) enum Command {
     },
     /// What you have said in this folder; what nobody answered first.
     Prompts(Prompts),
+    /// Settings: what counts and why; set one.
+    Config {
+        #[command(subcommand)]
+        command: Config,
+    },
     /// An offline tour on a scripted model: a real session, real tool calls, and what happened where.
     Demo {
         /// Where the tour puts its files; a new folder by default.
@@ -206,5 +215,40 @@ pub(crate) enum Context {
         /// An answer: the request that it answers. Any other entry: the request that would follow it. By default the leaf.
         #[arg(long, value_name = "ENTRY")]
         at: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Every setting: its value, and where that came from.
+    List {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One value.
+    Get {
+        /// Its name, as in `retry.attempts`.
+        key: String,
+        /// One JSON object: value, default, and where it came from.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a value in your file; nothing else of it changes.
+    Set {
+        /// Its name, as in `bash.timeout`.
+        key: String,
+        /// Its value, as in `5m`; a list with commas.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Where your file is.
+    Path {
+        /// One JSON object: also the project's file, and whether it is trusted.
+        #[arg(long)]
+        json: bool,
     },
 }

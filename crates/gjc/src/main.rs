@@ -2,15 +2,17 @@
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
-//! at files; [`demo`] is the tour.
+//! at files; [`config`] shows and sets [`settings`]; [`demo`] is the tour.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
 mod compose;
+mod config;
 mod context;
 mod demo;
 mod failure;
 mod history;
+mod key;
 mod out;
 mod print;
 mod prompt;
@@ -19,6 +21,7 @@ mod rpc;
 #[cfg(test)]
 mod schemas;
 mod sessions;
+mod settings;
 mod world;
 
 use clap::Parser;
@@ -66,6 +69,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Sessions { command }) => sessions::run(&env, command),
         Some(Command::Context { command }) => context::run(&env, command),
         Some(Command::Prompts(args)) => prompts::run(&env, args),
+        Some(Command::Config { command }) => config::run(&env, command),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
         #[cfg(feature = "failpoints")]
         Some(Command::Failpoints) => {

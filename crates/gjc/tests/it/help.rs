@@ -18,6 +18,11 @@ fn every_command_has_help() {
         &["prompts"],
         &["prompts", "show"],
         &["prompts", "forget"],
+        &["config"],
+        &["config", "list"],
+        &["config", "get"],
+        &["config", "set"],
+        &["config", "path"],
         &["demo"],
     ] {
         let out = look(&home, command).arg("--help").output().ok();

@@ -27,4 +27,5 @@ mod providers;
 mod rebuilt;
 mod rpc;
 mod sessions;
+mod settings;
 mod taken_away;
