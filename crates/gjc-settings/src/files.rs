@@ -1,7 +1,7 @@
 //! The files: each is read once, whole, within a bound, and never through a link that came with a project; a person's file
 //! is replaced in one step or not at all.
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, open, openat, statat};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -64,7 +64,8 @@ pub fn read_user(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     // Without O_NONBLOCK opening a pipe would wait for its writer.
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
     match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // Where a file stands in the place of a folder there is nothing below it either.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(source) => Err(FileError::Unreadable { path: path.into(), source }),
         Ok(file) => read(path, file).map(Some),
     }
@@ -102,10 +103,12 @@ pub fn read_project(root: &Path, user: &Path) -> Result<Option<Vec<u8>>, FileErr
     let path = project_file(root);
     let folder = root.join(".gjc");
     let unreadable = |source: io::Error| FileError::Unreadable { path: path.clone(), source };
-    let root = File::open(root).map_err(unreadable)?;
-    let step = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let Some(dir) = open_below(&root, ".gjc", step | OFlags::DIRECTORY, &folder)? else { return Ok(None) };
-    let Some(file) = open_below(&dir, "config.yml", step, &path)? else { return Ok(None) };
+    // As places to go on from: a folder that may be passed through but not listed is one.
+    let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root: File = open(root, place, Mode::empty()).map_err(|error| unreadable(error.into()))?.into();
+    let Some(dir) = open_below(&root, ".gjc", place, &folder)? else { return Ok(None) };
+    let readable = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let Some(file) = open_below(&dir, "config.yml", readable, &path)? else { return Ok(None) };
     let (here, theirs) = (file.metadata().map_err(unreadable)?, fs::metadata(user));
     if theirs.is_ok_and(|theirs| (theirs.dev(), theirs.ino()) == (here.dev(), here.ino())) {
         return Ok(None);
@@ -123,6 +126,7 @@ fn open_below(dir: &File, name: &str, flags: OFlags, path: &Path) -> Result<Opti
     match what.map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode)) {
         Ok(rustix::fs::FileType::Symlink) => Err(FileError::Link { path: path.into() }),
         Err(rustix::io::Errno::NOENT) => Ok(None),
+        _ if error == rustix::io::Errno::NOTDIR => Ok(None),
         _ => Err(FileError::Unreadable { path: path.into(), source: error.into() }),
     }
 }

@@ -9,7 +9,7 @@
 //! in a text and nothing else.
 //!
 //! **What never happens**: a value counts whose file has a problem; a project loosens what guards a person before that
-//! person trusts its very bytes; a file is read twice to be judged once; a person's file is written but by [`write`].
+//! person trusts its very bytes; a file is read twice to be judged once; a person's file is written but by [`write()`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

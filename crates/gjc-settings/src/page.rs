@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// `docs/settings.md`.
 #[must_use]
 pub fn page() -> String {
-    let mut page = format!("{}", BEFORE.replace("LARGEST", &format!("{} KiB", LARGEST / 1024)));
+    let mut page = BEFORE.replace("LARGEST", &format!("{} KiB", LARGEST / 1024));
     for setting in SETTINGS {
         entry(&mut page, setting);
     }

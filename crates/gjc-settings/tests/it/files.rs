@@ -72,6 +72,19 @@ fn what_is_no_file_is_not_waited_for() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_folder_holds_no_settings() {
+    let place = place();
+    fs::remove_dir(place.root.join(".gjc")).unwrap();
+    fs::write(place.root.join(".gjc"), "길을 막음").unwrap();
+    assert!(read_project(&place.root, &place.user).unwrap().is_none());
+    fs::remove_dir(&place.agent).unwrap();
+    fs::write(&place.agent, "길을 막음").unwrap();
+    assert!(read_user(&place.user).unwrap().is_none());
+    assert!(matches!(write(&place.user, None, "tools: []\n"), Err(FileError::Unwritable { .. })));
+    assert_eq!(fs::read_to_string(&place.agent).unwrap(), "길을 막음");
+}
+
+#[test]
 fn a_huge_file_is_not_read() {
     let place = place();
     // Two thousand times the limit, and no byte of it on the disk.
