@@ -11,7 +11,7 @@ use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
 use gjc_llm::{Assembler, End};
 use gjc_log::fs::Fs;
-use gjc_log::{Durability, Health, Lsn, Refused, Storage, durable, written};
+use gjc_log::{Durability, Health, Refused, Storage, durable, written};
 use gjc_protocol::{
     Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
     StepName, TurnEnd,
@@ -423,8 +423,12 @@ impl<F: Fs> Actor<F> {
     /// when it cannot be at the moment.
     pub(crate) async fn make_safe(&mut self) -> bool {
         let log = self.session.log();
-        // Until a first sync the file bears a temporary name: killed before, gjc would lose the session.
-        let named = log.on_disk() && self.storage.borrow().durable > Lsn::default();
+        // Until its first sync a file bears a temporary name, also one that a lost session goes on in: killed before that,
+        // gjc would lose the session.
+        let named = log.on_disk() && {
+            let now = self.storage.borrow();
+            now.durable.len > 0 && now.durable.file == now.written.file
+        };
         if log.durability() != Durability::None || !named {
             return self.make_durable().await;
         }

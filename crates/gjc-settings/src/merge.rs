@@ -4,7 +4,7 @@
 use crate::document::{Document, Scope};
 use crate::setting::Setting;
 use crate::value::Plain;
-use crate::yaml::Node;
+use crate::yaml::{Node, brief};
 use crate::{SETTINGS, Settings, find};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ impl fmt::Display for Ignored {
         write!(
             f,
             "{path}:{line} sets {key} to {}, which you have not trusted; {} stays (--trust-project takes the file as it is)",
-            plain.yaml(),
-            instead.yaml()
+            brief(&plain.yaml()),
+            brief(&instead.yaml())
         )
     }
 }

@@ -132,8 +132,13 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
             none if none.is_empty() => "-".into(),
             value => value,
         };
-        let row =
-            format!("{:30}  {}  {}", layered.setting.key, out::cell(&value, 32), out::row(&layered.origin.to_string()));
+        let (key, value) = (layered.setting.key, out::cell(&value, 32));
+        let origin = out::row(&layered.origin.to_string());
+        let row = match ((layered.setting.default)().shown(), &layered.origin) {
+            (_, Origin::Default) => format!("{key:30}  {value}  {origin}"),
+            (none, _) if none.is_empty() => format!("{key:30}  {value}  {origin} (no default)"),
+            (default, _) => format!("{key:30}  {value}  {origin} (default: {default})"),
+        };
         out::line(row.trim_end());
     }
     for ignored in &effective.ignored {

@@ -2,9 +2,10 @@
 
 use crate::world::*;
 use gjc_entry::{Header, SessionId, Timestamp};
+use gjc_log::fs::Fs;
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::{Durability, LogEnv, Writer};
-use gjc_protocol::{EventBody, Health, TurnEnd};
+use gjc_protocol::{Command, EventBody, Health, TurnEnd};
 use std::path::Path;
 use std::sync::Arc;
 use testkit::log::{Bench, texts};
@@ -64,4 +65,38 @@ async fn without_durability_a_session_that_cannot_be_written_acts_outside_no_mor
     ask.say("네");
     world.turn_end().await;
     assert!(failing(&world));
+}
+
+#[tokio::test]
+async fn without_durability_the_first_act_of_all_waits_until_the_file_has_its_name() {
+    let (bench, mut world) = loose();
+    world.say("보내").await.call(&[("a", "out", "{}")]);
+    let call = world.begun().await;
+    for seed in 0..40 {
+        assert_eq!(after(bench.fs.crash(seed)).len(), 2, "seed {seed}");
+    }
+    assert_eq!(after(bench.fs.kill()).len(), 2);
+    call.done("보냈다");
+    world.ask().await.say("네");
+    world.turn_end().await;
+}
+
+#[tokio::test]
+async fn without_durability_a_lost_session_that_goes_on_in_a_new_file_is_under_its_name_before_it_acts() {
+    let (bench, mut world) = loose();
+    world.say("하나").await.say("일");
+    world.turn_end().await;
+    bench.fs.unlink(&bench.path()).unwrap();
+    world.say("둘").await.say("이");
+    world.turn_end().await;
+    let told = world.done(Command::Rescue).await;
+    let file = Path::new(told["file"].as_str().unwrap()).to_path_buf();
+    world.say("보내").await.call(&[("a", "out", "{}")]);
+    let call = world.begun().await;
+    let killed = bench.fs.kill();
+    let text = String::from_utf8(killed.read(&file).unwrap()).unwrap();
+    assert!(text.contains("하나") && text.contains("이") && text.contains("\"out\""), "{text}");
+    call.done("보냈다");
+    world.ask().await.say("네");
+    world.turn_end().await;
 }
