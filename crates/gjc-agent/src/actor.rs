@@ -11,7 +11,7 @@ use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
 use gjc_llm::{Assembler, End};
 use gjc_log::fs::Fs;
-use gjc_log::{Health, Refused, Storage, durable};
+use gjc_log::{Durability, Health, Refused, Storage, durable, written};
 use gjc_protocol::{
     Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
     StepName, TurnEnd,
@@ -417,6 +417,26 @@ impl<F: Fs> Actor<F> {
                 done = &mut work => return done,
             }
         }
+    }
+
+    /// Waits until everything is as safe as the session's durability asks for while it runs. `false`, and faces are told,
+    /// when it cannot be at the moment.
+    pub(crate) async fn make_safe(&mut self) -> bool {
+        let log = self.session.log();
+        // Until its first sync a file bears a temporary name, also one that a lost session goes on in: killed before that,
+        // gjc would lose the session.
+        let named = log.on_disk() && {
+            let now = self.storage.borrow();
+            now.durable.len > 0 && now.durable.file == now.written.file
+        };
+        if log.durability() != Durability::None || !named {
+            return self.make_durable().await;
+        }
+        let lsn = self.session.want_written();
+        let mut storage = self.session.log().storage();
+        let stored = self.attend(async move { written(&mut storage, lsn).await }).await;
+        self.tell_storage();
+        stored.is_ok()
     }
 
     /// Waits until everything is durable. `false`, and faces are told, when it cannot be at the moment.

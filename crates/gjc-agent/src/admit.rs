@@ -396,6 +396,11 @@ impl<F: Fs> Session<F> {
         self.writer.put_blob(bytes)
     }
 
+    /// Writes everything so far.
+    pub fn want_written(&mut self) -> Lsn {
+        self.writer.want_written()
+    }
+
     /// Asks for everything so far to become durable.
     pub fn want_durable(&mut self) -> Lsn {
         self.writer.want_durable()

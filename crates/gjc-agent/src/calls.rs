@@ -179,7 +179,7 @@ impl<F: Fs> Actor<F> {
                 }
             }
             // An effect outside is never without its record: the answer that asks for it is durable first.
-            if ready.effects == Effects::Outside && !self.make_durable().await {
+            if ready.effects == Effects::Outside && !self.make_safe().await {
                 let why = "not run: the session cannot be stored at the moment, and this would act outside of it";
                 self.refuse(ready.asked, why.into()).await?;
                 continue;

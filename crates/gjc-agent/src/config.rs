@@ -3,7 +3,7 @@
 use gjc_context::Effect;
 use gjc_entry::{Env, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
-use gjc_llm::Provider;
+use gjc_llm::{Backoff, Provider};
 use gjc_tools::Tools;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct Config {
     pub thinking: Thinking,
     /// Numbers of a request.
     pub params: Params,
+    /// How a request that failed is sent again.
+    pub retry: Backoff,
     /// The tools that it may call.
     pub tools: Tools,
     /// The rules of flow.

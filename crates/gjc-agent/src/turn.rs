@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use gjc_context::Repeats;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Leaf, Message, UserMessage};
 use gjc_flow::Labelled;
-use gjc_llm::{Assembler, Backoff, BlockKind, End, ProviderError, StreamEvent};
+use gjc_llm::{Assembler, BlockKind, End, ProviderError, StreamEvent};
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl<F: Fs> Actor<F> {
                             self.admit_prompt(prompt)?;
                         }
                     }
-                    Act::AwaitDurable => drop(self.make_durable().await),
+                    Act::AwaitDurable => drop(self.make_safe().await),
                     Act::Next(chosen) => next = chosen,
                 }
             }
@@ -190,7 +190,7 @@ impl<F: Fs> Actor<F> {
                 return self.admit_answer(assembler, end);
             };
             let jitter = u64::try_from(self.session.now_millis()).unwrap_or(0);
-            let delay = if error.may_retry() { Backoff::delay(attempt, error.after(), jitter) } else { None };
+            let delay = if error.may_retry() { self.config.retry.delay(attempt, error.after(), jitter) } else { None };
             let Some(delay) = delay else {
                 let sentence = error.to_string();
                 // What came before the break is kept: it was paid for, and a person has seen it.

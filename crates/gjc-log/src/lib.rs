@@ -39,6 +39,6 @@ pub use blobs::BlobStore;
 pub use error::{OpenError, Refused};
 pub use lease::Lock;
 pub use reader::{Loaded, Reader, Tail};
-pub use sync::{Health, Lsn, Storage, durable};
+pub use sync::{Health, Lsn, Storage, durable, written};
 pub use tail::Repaired;
 pub use writer::{Appended, Batch, Durability, LogEnv, Writer};

@@ -65,6 +65,19 @@ pub async fn durable(storage: &mut watch::Receiver<Storage>, lsn: Lsn) -> Result
     }
 }
 
+/// Waits until everything up to `lsn` is in the file, where it survives the process.
+///
+/// # Errors
+/// Why it is not, as soon as storage fails.
+pub async fn written(storage: &mut watch::Receiver<Storage>, lsn: Lsn) -> Result<(), Arc<io::Error>> {
+    let now = storage.wait_for(|now| now.written >= lsn || matches!(now.health, Health::Failing(_))).await;
+    let now = now.map_err(|_| Arc::new(io::Error::other("the session was closed before it was written")))?;
+    match &now.health {
+        Health::Failing(why) => Err(Arc::clone(why)),
+        Health::Ok => Ok(()),
+    }
+}
+
 /// What writer and thread share.
 pub(crate) struct Shared<F: Fs> {
     fs: Arc<F>,

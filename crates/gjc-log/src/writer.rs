@@ -35,6 +35,9 @@ pub enum Durability {
     Turn,
     /// After each batch.
     Entry,
+    /// When the writer is asked for it by name ([`Writer::want_durable`]): its owner asks at the close, and until there is a
+    /// durable file under the session's name. In between entries are written, and survive the process, not a power cut.
+    None,
 }
 
 /// What is appended together.
@@ -406,6 +409,18 @@ impl<F: Fs> Writer<F> {
             synced_later.extend(self.artifacts.store(&*self.env.fs, &self.shared, file)?);
         }
         Ok(synced_later)
+    }
+
+    /// When entries are made durable without being asked.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.env.durability
+    }
+
+    /// Writes everything so far, and says how far it has to be written. Wait with [`crate::written`].
+    pub fn want_written(&mut self) -> Lsn {
+        self.store();
+        self.lsn()
     }
 
     /// Asks for everything so far to become durable. Wait with [`crate::durable`].

@@ -7,7 +7,7 @@ use crate::{Confinement, Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput,
 use async_trait::async_trait;
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Call, Permits, SinkRef, SourceRef, digest};
-use gjc_process::{Exit, Finished, Spawn, SpawnError};
+use gjc_process::{Exit, Finished, OutputCap, Spawn, SpawnError};
 use gjc_protocol::Refusal;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ const FIXED: &[(&str, &str)] =
 
 /// Runs a command with `bash -c` (`sh -c` where there is no bash) in the working folder, and ends all that it started.
 ///
-/// 16 KiB of the beginning and 16 KiB of the end of the output are shown; all of a longer one is kept as
+/// The beginning and the end of the output are shown, 16 KiB of each if [`Limits`] do not say otherwise; all of a longer one is kept as
 /// `<artifacts>/<entry>-<call>.bash.log`. Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is
 /// the code as a number, or `"signal N"`, `"timed out"` or `"cancelled"`.
 ///
@@ -52,6 +52,34 @@ const FIXED: &[(&str, &str)] =
 pub struct Bash {
     env: Vec<(OsString, OsString)>,
     guard: Arc<Guard>,
+    limits: Limits,
+}
+
+/// How long a command may run, and how much of its output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time-out when the model gives none; never more than `longest_timeout`.
+    pub timeout: Duration,
+    /// The longest time-out that the model may give.
+    pub longest_timeout: Duration,
+    /// What is shown of the output.
+    pub shown: OutputCap,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_millis(TIMEOUT_MS),
+            longest_timeout: Duration::from_millis(TIMEOUT_MAX_MS),
+            shown: OutputCap::default(),
+        }
+    }
+}
+
+impl Limits {
+    fn timeout_ms(&self) -> u128 {
+        self.timeout.min(self.longest_timeout).as_millis()
+    }
 }
 
 impl Bash {
@@ -67,7 +95,13 @@ impl Bash {
         let outside = |name: &str| guard.guards_files() && stays_outside(name);
         let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name) && !outside(name));
         let env = given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
-        Self { env, guard }
+        Self { env, guard, limits: Limits::default() }
+    }
+
+    /// Within these limits instead of the usual ones.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 }
 
@@ -83,11 +117,11 @@ fn is_secret(name: &str) -> bool {
 struct Input {
     /// The command; several lines are a script.
     command: String,
-    /// After so many milliseconds it is ended; 120000 if left out, 600000 at most.
+    /// After so many milliseconds it is ended.
     timeout_ms: Option<NonZeroU64>,
 }
 
-fn parse(input: &RawValue) -> Result<Input, Refusal> {
+fn parse(input: &RawValue, limits: Limits) -> Result<Input, Refusal> {
     let input: Input = FORM.parse(input)?;
     if input.command.trim().is_empty() {
         return Err(FORM.wrong("`command` is empty"));
@@ -95,8 +129,9 @@ fn parse(input: &RawValue) -> Result<Input, Refusal> {
     if input.command.contains('\0') {
         return Err(FORM.wrong("`command` holds a NUL character"));
     }
-    if input.timeout_ms.is_some_and(|ms| ms.get() > TIMEOUT_MAX_MS) {
-        return Err(FORM.wrong(format!("`timeout_ms` is more than {TIMEOUT_MAX_MS}")));
+    let longest = limits.longest_timeout.as_millis();
+    if input.timeout_ms.is_some_and(|ms| u128::from(ms.get()) > longest) {
+        return Err(FORM.wrong(format!("`timeout_ms` is more than {longest}")));
     }
     Ok(input)
 }
@@ -108,6 +143,12 @@ impl Tool for Bash {
     }
 
     fn spec(&self, _: &Shown) -> Option<ToolSpec> {
+        let mut input = schema::<Input>();
+        let (usual, most) = (self.limits.timeout_ms(), self.limits.longest_timeout.as_millis());
+        let sentence = format!("After so many milliseconds it is ended; {usual} if left out, {most} at most.");
+        if let Some(timeout) = input.pointer_mut("/properties/timeout_ms/description") {
+            *timeout = Value::from(sentence);
+        }
         let mut description: String =
             "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
                           terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out."
@@ -117,11 +158,11 @@ impl Tool for Bash {
                 " It runs in a sandbox: it writes only in the repository of the working folder and in $TMPDIR, and does not read keys.",
             );
         }
-        Some(ToolSpec { description, input: schema::<Input>(), effects: Effects::Outside, run: Run::Serial })
+        Some(ToolSpec { description, input, effects: Effects::Outside, run: Run::Serial })
     }
 
     fn plan(&self, _: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
-        let parsed = parse(input)?;
+        let parsed = parse(input, self.limits)?;
         let what = format!("bash: {}", parsed.command.chars().take(80).collect::<String>());
         let digest = digest(parsed.command.as_bytes());
         Ok(Call {
@@ -134,7 +175,7 @@ impl Tool for Bash {
 
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
         let label = planned(&call);
-        let done = match parse(&call.input) {
+        let done = match parse(&call.input, self.limits) {
             Ok(input) => self.command(&ctx, input, permits, label).await,
             Err(refusal) => Err(refusal),
         };
@@ -150,11 +191,13 @@ impl Bash {
         mut permits: Permits,
         label: Label,
     ) -> Result<ToolOutput, Refusal> {
-        let timeout = Duration::from_millis(input.timeout_ms.map_or(TIMEOUT_MS, NonZeroU64::get));
+        let timeout = input.timeout_ms.map(|ms| Duration::from_millis(ms.get()));
+        let timeout = timeout.unwrap_or(self.limits.timeout).min(self.limits.longest_timeout);
         let mut spawn = Spawn::new("bash", &ctx.cwd);
         spawn.args = vec!["-c".into(), input.command.as_str().into()];
         spawn.env = self.env.clone();
         spawn.timeout = Some(timeout);
+        spawn.cap = self.limits.shown;
         spawn.spill = artifact(ctx);
         let cell = self.cell(ctx).await?;
         if let Some(cell) = &cell {

@@ -27,7 +27,7 @@ mod walk;
 mod work;
 mod write;
 
-pub use bash::Bash;
+pub use bash::{Bash, Limits};
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use find::Find;
@@ -45,11 +45,17 @@ use std::sync::Arc;
 /// commands get as their environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars, how: Confinement) -> Tools {
+    builtin_within(vars, how, Limits::default())
+}
+
+/// As [`builtin`], with other limits for commands.
+#[must_use]
+pub fn builtin_within(vars: &gjc_entry::Vars, how: Confinement, limits: Limits) -> Tools {
     Tools::new(vec![
         Arc::new(Read),
         Arc::new(Write),
         Arc::new(Edit),
-        Arc::new(Bash::new(vars, how)),
+        Arc::new(Bash::new(vars, how).within(limits)),
         Arc::new(Grep),
         Arc::new(Find),
         Arc::new(Ls),

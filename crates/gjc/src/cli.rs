@@ -14,6 +14,7 @@ Examples:
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
+  gjc config list                                every setting: its value, and where that came from
 
 Tools: read, write, edit, bash, grep, find, ls. They run without asking; --tools read,grep,find,ls
 allows looking alone.
@@ -63,8 +64,8 @@ pub(crate) struct SessionArgs {
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_session: bool,
     /// Who answers: `anthropic/MODEL`, `openai/MODEL` (Chat Completions, which most servers speak), `openai-responses/MODEL`, or
-    /// `scripted/FILE.jsonl`, which plays a script. By default the session's own model, in a new session
-    /// anthropic/claude-sonnet-4-5.
+    /// `scripted/FILE.jsonl`, which plays a script. By default the session's own model, in a new session that of the
+    /// settings (models.default).
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     /// Where the provider is reached, as in `http://127.0.0.1:11434` or `https://openrouter.ai/api/v1`. It is not part of the
@@ -74,6 +75,9 @@ pub(crate) struct SessionArgs {
     /// The folder to work in.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Trust the project's settings (.gjc/config.yml) as they are now; any change takes that away.
+    #[arg(long)]
+    pub(crate) trust_project: bool,
     /// A file whose text replaces the system prompt.
     #[arg(long, value_name = "FILE")]
     pub(crate) system_prompt: Option<PathBuf>,
@@ -81,7 +85,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt: Option<PathBuf>,
     /// Only these tools, separated by commas; an empty value gives none. By default those that the session had, in a new
-    /// session all.
+    /// session those of the settings (tools).
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
     #[command(flatten)]
@@ -156,6 +160,11 @@ pub(crate) enum Command {
         /// One JSON object.
         #[arg(long)]
         json: bool,
+    },
+    /// Settings: what counts and why; set one.
+    Config {
+        #[command(subcommand)]
+        command: Config,
     },
     /// An offline tour on a scripted model: a real session, real tool calls, and what happened where.
     Demo {
@@ -276,5 +285,40 @@ pub(crate) enum Context {
         /// An answer: the request that it answers. Any other entry: the request that would follow it. By default the leaf.
         #[arg(long, value_name = "ENTRY")]
         at: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Every setting: its value, and where that came from.
+    List {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// One value.
+    Get {
+        /// Its name, as in `retry.attempts`.
+        key: String,
+        /// One JSON object: value, default, and where it came from.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a value in your file; nothing else of it changes.
+    Set {
+        /// Its name, as in `bash.timeout`.
+        key: String,
+        /// Its value, as in `5m`; a list with commas.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Where your file is.
+    Path {
+        /// One JSON object: also the project's file, and whether it is trusted.
+        #[arg(long)]
+        json: bool,
     },
 }

@@ -4,18 +4,20 @@ use crate::cli::{Access, Sandbox, SandboxArgs, SessionArgs};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
-use crate::out;
 use crate::prompt::PromptFiles;
-use crate::providers::{Chosen, DEFAULT_MODEL, choose, name_of};
+use crate::providers::{Chosen, choose, name_of};
+use crate::{out, settings};
 use gjc_agent::{Config, Session, SessionHandle};
-use gjc_context::{Folds, Settings, ToolDef};
+use gjc_context::{Folds, ToolDef};
 use gjc_entry::{Blobs, DamageKind, Env, Header, Label, Leaf, Level, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
+use gjc_llm::Backoff;
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
-use gjc_process::Network;
+use gjc_process::{Network, OutputCap};
+use gjc_settings::Settings;
 use gjc_store::{bucket_name, resolve};
-use gjc_tools::{Confinement, SandboxMode};
+use gjc_tools::{Confinement, Limits, SandboxMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -54,28 +56,36 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     let path = args.resume.as_ref().map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?;
     let files = PromptFiles::read(args)?;
     let before = match &path {
-        Some(path) if args.model.is_none() || args.tools.is_none() => Before::read(env, path)?,
-        _ => Before::default(),
+        Some(path) => Before::read(env, path)?,
+        None => Before::default(),
     };
-    let named = args.model.clone().or(before.model).unwrap_or_else(|| DEFAULT_MODEL.into());
-    let Chosen { provider, model, max_tokens } = choose(env, &named, args.provider_url.as_deref())?;
+    // The settings are those of the project in which the session goes on.
+    let project = before.cwd.as_deref().filter(|_| args.cwd.is_none()).and_then(|cwd| real_dir(cwd).ok());
+    let (effective, mut notices) = settings::of_session(env, args, project.as_deref().unwrap_or(&here))?;
+    let settings = &effective.settings;
+    let named = match before.model {
+        Some(had) if args.model.is_none() => had,
+        _ => settings.models.default.0.clone(),
+    };
+    let Chosen { provider, model, max_tokens } = choose(env, &named, &effective).await?;
     let confinement = confinement(env, &args.commands)?;
-    let tools = gjc_tools::builtin(&env.vars, confinement.clone());
-    let tools = match (&args.tools, before.tools) {
-        (Some(names), _) => tools
-            .only(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())
-            .map_err(Failure::misuse)?,
+    let tools = gjc_tools::builtin_within(&env.vars, confinement.clone(), bash_limits(settings));
+    let tools = match before.tools {
         // A session that was given few tools does not come to more by being resumed.
-        (None, Some(had)) => {
+        Some(had) if args.tools.is_none() => {
             let kept: Vec<String> = had.into_iter().filter(|name| tools.get(name).is_some()).collect();
             tools.only(&kept).map_err(Failure::misuse)?
         }
-        (None, None) => tools,
+        _ => tools.only(&settings.tools.names.0).map_err(Failure::misuse)?,
     };
-    let mut notices = Vec::new();
+    let durability = match settings.session.durability {
+        gjc_settings::Durability::Entry => Durability::Entry,
+        gjc_settings::Durability::Turn => Durability::Turn,
+        gjc_settings::Durability::None => Durability::None,
+    };
     let (writer, cwd, resumed) = match &path {
-        Some(path) => resume(env, path, &here, args.cwd.is_some(), &mut notices).await?,
-        None => (create(env, &here, !args.no_session), here, false),
+        Some(path) => resume(env, path, durability, &here, args.cwd.is_some(), &mut notices).await?,
+        None => (create(env, &here, !args.no_session, durability), here, false),
     };
     let instructions = Instructions::read(&env.dirs.agent, &cwd);
     notices.extend(instructions.notices.iter().cloned());
@@ -95,6 +105,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         model,
         thinking: Thinking::Off,
         params: Params { max_tokens },
+        retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
         tools,
         policy: Policy::default(),
     };
@@ -118,24 +129,35 @@ fn confinement(env: &Env, args: &SandboxArgs) -> Result<Confinement, Failure> {
     })
 }
 
+/// How long commands may run, and how much of their output is shown.
+fn bash_limits(settings: &Settings) -> Limits {
+    let bash = &settings.bash;
+    let size = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    Limits {
+        timeout: bash.timeout.duration(),
+        longest_timeout: bash.longest_timeout.duration(),
+        shown: OutputCap { keep_head: size(bash.keep_head.0), keep_tail: size(bash.keep_tail.0) },
+    }
+}
+
 /// A new session of a folder; in memory unless `stored`.
-pub(crate) fn create(env: &Env, cwd: &Path, stored: bool) -> Writer<OsFs> {
+pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
     let header = Header::new(id, at, cwd.display().to_string());
     let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
-    let log = log_env(env, stored.then(|| env.dirs.blobs()));
+    let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
 }
 
 /// What a log is opened with; blobs stay in memory without a folder for them.
-fn log_env(env: &Env, blobs: Option<PathBuf>) -> LogEnv<OsFs> {
+fn log_env(env: &Env, blobs: Option<PathBuf>, durability: Durability) -> LogEnv<OsFs> {
     let fs = Arc::new(OsFs);
     LogEnv {
         blobs: Arc::new(BlobStore::new(Arc::clone(&fs), blobs)),
         fs,
         clock: Arc::clone(&env.clock),
         ids: Arc::clone(&env.ids),
-        durability: Durability::Turn,
+        durability,
         agent_dir: Some(env.dirs.agent.clone()),
     }
 }
@@ -143,11 +165,12 @@ fn log_env(env: &Env, blobs: Option<PathBuf>) -> LogEnv<OsFs> {
 async fn resume(
     env: &Env,
     path: &Path,
+    durability: Durability,
     here: &Path,
     cwd_given: bool,
     notices: &mut Vec<String>,
 ) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
-    let (writer, more) = open(env, path).await?;
+    let (writer, more) = open(env, path, durability).await?;
     notices.extend(more);
     let recorded = PathBuf::from(&writer.header().cwd);
     let cwd = if cwd_given || recorded.as_os_str().is_empty() {
@@ -162,9 +185,14 @@ async fn resume(
 }
 
 /// Opens a session file for writing, and says what was mended.
-pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
-    let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs())), path).await {
-        Err(OpenError::Old { version, .. }) => return copy(env, path, version),
+pub(crate) async fn open(
+    env: &Env,
+    path: &Path,
+    durability: Durability,
+) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+    let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs()), durability), path).await
+    {
+        Err(OpenError::Old { version, .. }) => return copy(env, path, version, durability),
         opened => opened?,
     };
     let mut notices: Vec<String> = loaded.value.lock_kind().notice().map(Into::into).into_iter().collect();
@@ -195,7 +223,7 @@ pub(crate) async fn open(env: &Env, path: &Path) -> Result<(Writer<OsFs>, Vec<St
 }
 
 /// A session of an old version goes on in a copy.
-fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+fn copy(env: &Env, path: &Path, version: u32, durability: Durability) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
     let loaded = Reader::open(&OsFs, path)?;
     let old = loaded.value.header();
     let (at, id) = (env.clock.wall(), env.ids.session());
@@ -204,7 +232,8 @@ fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<Strin
     header.title.clone_from(&old.title);
     header.extra.clone_from(&old.extra);
     let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
-    let (writer, left) = Writer::copy(log_env(env, Some(env.dirs.blobs())), &loaded.value, file.clone(), header);
+    let (writer, left) =
+        Writer::copy(log_env(env, Some(env.dirs.blobs()), durability), &loaded.value, file.clone(), header);
     let mut notices = vec![format!(
         "{} is of version {version}, which nothing can be added to; it goes on in a copy: {}",
         path.display(),
@@ -219,6 +248,8 @@ fn copy(env: &Env, path: &Path, version: u32) -> Result<(Writer<OsFs>, Vec<Strin
 /// What a session ran with when it was last used.
 #[derive(Default)]
 struct Before {
+    /// The folder that it worked in.
+    cwd: Option<PathBuf>,
     model: Option<String>,
     tools: Option<Vec<String>>,
 }
@@ -227,20 +258,24 @@ impl Before {
     /// From its last settings; nothing where it has none, or where their blobs are gone.
     fn read(env: &Env, path: &Path) -> Result<Self, Failure> {
         let reader = Reader::open_with(&OsFs, path, &env.dirs.agent)?.value;
+        let cwd = Some(PathBuf::from(&reader.header().cwd)).filter(|cwd| !cwd.as_os_str().is_empty());
         let mut folds = Folds::default();
-        let Some(settings) = folds.get::<Settings>(&reader, Leaf::Current).ok().and_then(|found| found.env.clone())
+        let Some(settings) =
+            folds.get::<gjc_context::Settings>(&reader, Leaf::Current).ok().and_then(|found| found.env.clone())
         else {
-            return Ok(Self::default());
+            return Ok(Self { cwd, ..Self::default() });
         };
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
         Ok(Self {
+            cwd,
             model: Some(name_of(&settings.model)),
             tools: defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
         })
     }
 }
 
+/// The real path of a folder.
 pub(crate) fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
     match std::fs::canonicalize(dir) {
         Ok(real) if real.is_dir() => Ok(real),

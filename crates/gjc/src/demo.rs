@@ -11,9 +11,9 @@ use gjc_context::{Checked, ContextMessage, Request, select};
 use gjc_entry::{Blobs, Dirs, Env, Label, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::scripted::{self, Scripted, ScriptedModel};
-use gjc_llm::{Provider, ProviderError, Rendered, StreamEvent, Unsupported};
+use gjc_llm::{Backoff, Provider, ProviderError, Rendered, StreamEvent, Unsupported};
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Reader, Writer};
+use gjc_log::{BlobStore, Durability, Reader, Writer};
 use gjc_protocol::{Command, EventBody, Outcome, PromptMode, PromptPart};
 use gjc_tools::Confinement;
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl Tour {
     /// A prompt goes through the whole house.
     async fn station_prompt(&self, env: &Env, work: &Path, sent: &Sent) -> Result<PathBuf, Failure> {
         self.say("\n1. A prompt, and real tools");
-        let writer = compose::create(env, work, true);
+        let writer = compose::create(env, work, true, Durability::default());
         let file =
             writer.file_path().map(Path::to_path_buf).ok_or_else(|| Failure::new("the demo's session has no file"))?;
         self.turn(env, work, writer, sent, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;
@@ -82,7 +82,7 @@ impl Tour {
     async fn station_restart(&self, env: &Env, work: &Path, file: &Path, sent: &Sent) -> Result<(), Failure> {
         self.say("\n2. The session again, from its file alone");
         let before = std::fs::read(file).map_err(|error| cannot(file, &error))?;
-        let (writer, _) = compose::open(env, file).await?;
+        let (writer, _) = compose::open(env, file, Durability::default()).await?;
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
         self.turn(env, work, writer, sent, "What did you note?").await?;
         let after = std::fs::read(file).map_err(|error| cannot(file, &error))?;
@@ -187,7 +187,7 @@ impl Tour {
         let torn = dir.join("copy.jsonl");
         let cut = bytes.len().saturating_sub(20);
         std::fs::write(&torn, &bytes[..cut]).map_err(|error| cannot(&torn, &error))?;
-        let (writer, notices) = compose::open(env, &torn).await?;
+        let (writer, notices) = compose::open(env, &torn, Durability::default()).await?;
         self.say("   The last 20 bytes of a copy are cut off, and the copy is opened:");
         notices.iter().for_each(|notice| self.say(&format!("   {notice}")));
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
@@ -217,6 +217,7 @@ fn start(
         model: ModelRef { provider: "scripted".into(), id: "demo".into(), api: scripted::API.into() },
         thinking: Thinking::Off,
         params: Params { max_tokens: 4096 },
+        retry: Backoff::default(),
         tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),

@@ -62,6 +62,18 @@ impl From<gjc_store::HistoryError> for Failure {
     }
 }
 
+impl From<gjc_settings::FileError> for Failure {
+    fn from(error: gjc_settings::FileError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<gjc_settings::Problems> for Failure {
+    fn from(problems: gjc_settings::Problems) -> Self {
+        Self::usage(problems.to_string()).hint("nothing of this file counts until it is right; nothing was begun")
+    }
+}
+
 impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {

@@ -3,17 +3,19 @@
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together, with a model of
 //! [`providers`]; the faces are [`mod@print`]
 //! (`-p`, `--mode json`) and [`rpc`], with [`history`] for the prompts; [`sessions`], [`context`] and [`prompts`] only look
-//! at files; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
+//! at files; [`config`] shows and sets [`settings`]; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
 mod cli;
 mod compose;
+mod config;
 mod context;
 mod demo;
 mod doctor;
 mod failure;
 mod history;
 mod instructions;
+mod key;
 mod manual;
 mod out;
 mod print;
@@ -24,6 +26,7 @@ mod rpc;
 #[cfg(test)]
 mod schemas;
 mod sessions;
+mod settings;
 mod words;
 mod world;
 
@@ -76,6 +79,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Context { command }) => context::run(&env, command),
         Some(Command::Prompts(args)) => prompts::run(&env, args),
         Some(Command::Doctor { cwd, json }) => doctor::run(&env, cwd, json),
+        Some(Command::Config { command }) => config::run(&env, command),
         Some(Command::Demo { dir, keep_quiet }) => demo::run(&env, dir, keep_quiet),
         Some(Command::Completions { shell }) => Ok(manual::completions(shell)),
         Some(Command::Man { command }) => manual::page(&command),

@@ -2,17 +2,16 @@
 //! [`Secret`].
 
 use crate::failure::Failure;
+use crate::key;
 use gjc_entry::{Env, ModelRef};
 use gjc_llm::anthropic::Anthropic;
 use gjc_llm::openai::OpenAi;
 use gjc_llm::openai_responses::OpenAiResponses;
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{HttpConfig, Provider, Secret, anthropic, openai, openai_responses, scripted};
+use gjc_settings::{CommandLine, Effective, Origin};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Who answers when nobody was named.
-pub(crate) const DEFAULT_MODEL: &str = "anthropic/claude-sonnet-4-5";
 
 /// Variables that hold keys of gjc itself.
 pub(crate) const KEYS: &[&str] = &[ANTHROPIC_KEY, OPENAI_KEY];
@@ -37,12 +36,8 @@ pub(crate) fn name_of(model: &ModelRef) -> String {
     }
 }
 
-/// The model of a name, reached at `url` or where its provider is.
-pub(crate) fn choose(env: &Env, named: &str, url: Option<&str>) -> Result<Chosen, Failure> {
-    if let Some(url) = url.filter(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
-        return Err(Failure::usage(format!("\"{url}\" is no address of a provider"))
-            .hint("it begins with http:// or https://, as in --provider-url http://127.0.0.1:8080"));
-    }
+/// The model of a name, reached where the settings say or where its provider is.
+pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Result<Chosen, Failure> {
     let wrong = || {
         Failure::usage(format!("\"{named}\" names no model")).hint(
             "use anthropic/<model>, openai/<model> (Chat Completions), openai-responses/<model>, or scripted/<file>.jsonl to play a script",
@@ -53,17 +48,23 @@ pub(crate) fn choose(env: &Env, named: &str, url: Option<&str>) -> Result<Chosen
     let clock = || Arc::clone(&env.clock);
     let (provider, model, max_tokens): (Arc<dyn Provider>, _, _) = match name {
         "anthropic" => {
-            let key = env.vars.get(ANTHROPIC_KEY).map(Secret::new);
+            let settings = &effective.settings.anthropic;
+            let key = key(env, effective, "anthropic", ANTHROPIC_KEY, settings.key_command.as_ref()).await?;
+            let url = settings.url.as_ref().map(|url| url.0.as_str());
             if key.is_none() && url.is_none() {
-                return Err(Failure::new("there is no key for anthropic")
-                    .hint("set ANTHROPIC_API_KEY, or name a server that needs none with --provider-url"));
+                return Err(Failure::new("there is no key for anthropic").hint(
+                    "set ANTHROPIC_API_KEY or providers.anthropic.keyCommand, or name a server that needs none with --provider-url",
+                ));
             }
             let config = HttpConfig { key, ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
             (Arc::new(Anthropic::new(config, clock())), model("anthropic", anthropic::API), 32_000)
         }
-        "openai" => (Arc::new(OpenAi::new(openai_config(env, url)?, clock())), model("openai", openai::API), 0),
+        "openai" => {
+            let provider = OpenAi::new(openai_config(env, effective).await?, clock());
+            (Arc::new(provider), model("openai", openai::API), 0)
+        }
         "openai-responses" => {
-            let provider = OpenAiResponses::new(openai_config(env, url)?, clock());
+            let provider = OpenAiResponses::new(openai_config(env, effective).await?, clock());
             (Arc::new(provider), model("openai", openai_responses::API), 0)
         }
         "scripted" => {
@@ -76,13 +77,36 @@ pub(crate) fn choose(env: &Env, named: &str, url: Option<&str>) -> Result<Chosen
     Ok(Chosen { provider, model, max_tokens })
 }
 
-/// Where a server of OpenAI's wires is reached: `--provider-url`, else OPENAI_BASE_URL as other programs know it, else OpenAI.
-fn openai_config(env: &Env, url: Option<&str>) -> Result<HttpConfig, Failure> {
-    let url = url.or_else(|| env.vars.get("OPENAI_BASE_URL")).unwrap_or(openai::URL);
-    let config = HttpConfig { key: env.vars.get(OPENAI_KEY).map(Secret::new), ..HttpConfig::new(url) };
+/// A provider's key: the variable that other programs know too, else what the person's command prints.
+async fn key(
+    env: &Env,
+    effective: &Effective,
+    provider: &str,
+    variable: &str,
+    command: Option<&CommandLine>,
+) -> Result<Option<Secret>, Failure> {
+    match (env.vars.get(variable), command) {
+        (Some(key), _) => Ok(Some(Secret::new(key))),
+        (None, Some(command)) => {
+            let origin = effective.get(&format!("providers.{provider}.keyCommand")).map(|layered| &layered.origin);
+            key::ask(env, provider, command, origin.unwrap_or(&Origin::Default)).await.map(Some)
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Where a server of OpenAI's wires is reached: the settings and `--provider-url`, else OPENAI_BASE_URL as other programs know
+/// it, else OpenAI.
+async fn openai_config(env: &Env, effective: &Effective) -> Result<HttpConfig, Failure> {
+    let settings = &effective.settings.openai;
+    let url = settings.url.as_ref().map(|url| url.0.as_str());
+    let config = HttpConfig::new(url.or_else(|| env.vars.get("OPENAI_BASE_URL")).unwrap_or(openai::URL));
+    // A server on this machine needs none: nobody is asked to unlock one for it.
+    let command = settings.key_command.as_ref().filter(|_| !config.is_loopback());
+    let config = HttpConfig { key: key(env, effective, "openai", OPENAI_KEY, command).await?, ..config };
     if config.key.is_none() && !config.is_loopback() {
         return Err(Failure::new("there is no key for openai").hint(
-            "set OPENAI_API_KEY (to any word for a server that asks for none), or name a server on this machine with --provider-url",
+            "set OPENAI_API_KEY (to any word for a server that asks for none) or providers.openai.keyCommand, or name a server on this machine with --provider-url",
         ));
     }
     Ok(config)

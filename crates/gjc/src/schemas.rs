@@ -1,5 +1,6 @@
 //! `docs/schemas` holds the schema of every `--json` output: `GJC_UPDATE=1 cargo test -p gjc schemas`.
 
+use crate::config::{ConfigListJson, ConfigPathJson, ConfigSetJson, SettingJson};
 use crate::context::ContextJson;
 use crate::doctor::DoctorJson;
 use crate::prompts::{PromptJson, PromptsJson};
@@ -16,6 +17,10 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
         ("sessions-show.json", schema_for!(ShowJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
         ("context-show.json", schema_for!(ContextJson)),
+        ("config-list.json", schema_for!(ConfigListJson)),
+        ("config-get.json", schema_for!(SettingJson)),
+        ("config-set.json", schema_for!(ConfigSetJson)),
+        ("config-path.json", schema_for!(ConfigPathJson)),
         ("doctor.json", schema_for!(DoctorJson)),
         ("prompts.json", schema_for!(PromptsJson)),
         ("prompts-show.json", schema_for!(PromptJson)),

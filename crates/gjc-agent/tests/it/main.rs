@@ -3,6 +3,7 @@
 
 mod admission;
 mod calls;
+mod durability;
 mod effects;
 mod end;
 mod faces;

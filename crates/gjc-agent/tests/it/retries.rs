@@ -101,3 +101,17 @@ async fn a_retry_after_midnight_sends_the_bytes_of_the_day_before() {
     bench.clock.advance(delay(&mut world).await);
     assert_eq!(world.ask().await.body, body);
 }
+
+#[tokio::test]
+async fn the_bounds_of_the_retries_are_those_of_the_session() {
+    let bench = sim();
+    let mut setup = Setup::new(&bench).usual_tools();
+    setup.config.retry = Backoff { attempts: 1, longest: Duration::from_millis(200) };
+    let mut world = setup.start(bench.create(), false);
+    world.say("하나").await.fail(busy());
+    let wait = delay(&mut world).await;
+    assert!(wait <= Duration::from_millis(200), "{wait:?}");
+    bench.clock.advance(wait);
+    world.ask().await.fail(busy());
+    assert_eq!(world.turn_end().await, TurnEnd::Failed);
+}

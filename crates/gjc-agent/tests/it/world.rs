@@ -8,7 +8,7 @@ use gjc_context::{Checked, Request};
 use gjc_entry::{Blobs, Env, Label, Level, ModelRef, OpId, Origin, Params, StopReason, Thinking, Usage};
 use gjc_entry::{Dirs, Vars};
 use gjc_flow::{Call, Permits, Policy, Runtime, SinkRef, SourceRef, digest};
-use gjc_llm::{BlockKind, Provider, ProviderError, Rendered, StreamEvent, Unsupported};
+use gjc_llm::{Backoff, BlockKind, Provider, ProviderError, Rendered, StreamEvent, Unsupported};
 use gjc_log::Writer;
 use gjc_log::fs::Fs;
 use gjc_log::fs::sim::SimFs;
@@ -361,6 +361,7 @@ impl Setup {
             model: ModelRef { provider: "scripted".into(), id: "m".into(), api: "scripted".into() },
             thinking: Thinking::Off,
             params: Params { max_tokens: 1000 },
+            retry: Backoff::default(),
             tools: Tools::default(),
             policy: Policy::default(),
             system: "You are gjc.".into(),

@@ -1,9 +1,11 @@
 use crate::rig::{Rig, dirs, names};
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Permits, digest};
-use gjc_tools::{Confinement, builtin};
+use gjc_process::OutputCap;
+use gjc_tools::{Confinement, Limits, Shown, Tools, builtin, builtin_within};
 use serde_json::json;
 use std::fs;
+use std::time::Duration;
 
 #[tokio::test]
 async fn output_and_end_are_told() {
@@ -132,4 +134,36 @@ async fn without_a_good_permit_nothing_runs() {
     let other = rig.plan("bash", &json!({"command": "true"})).unwrap();
     assert_eq!(rig.run(call, rig.permits(&other)).await.details["error"], "stale_permit");
     assert!(names(&rig.cwd).is_empty());
+}
+
+#[tokio::test]
+async fn the_limits_are_those_that_were_given_and_the_model_is_told_them() {
+    let mut rig = Rig::new();
+    let vars = Vars::new([("PATH".to_string(), std::env::var("PATH").unwrap())]);
+    let limits = Limits {
+        timeout: Duration::from_millis(300),
+        longest_timeout: Duration::from_millis(900),
+        shown: OutputCap { keep_head: 6, keep_tail: 6 },
+    };
+    let told = |tools: &Tools| {
+        let defs = tools.defs(&Shown::default());
+        let bash = defs.iter().find(|def| def.name == "bash").unwrap();
+        serde_json::from_str::<serde_json::Value>(bash.input.get()).unwrap()["properties"]["timeout_ms"]["description"]
+            .clone()
+    };
+    assert_eq!(told(&rig.tools), "After so many milliseconds it is ended; 120000 if left out, 600000 at most.");
+    rig.tools = builtin_within(&vars, Confinement::off(&dirs(&rig.outside)), limits);
+    assert_eq!(told(&rig.tools), "After so many milliseconds it is ended; 300 if left out, 900 at most.");
+    assert!(rig.bash("sleep 30").await.err().contains("timed out after 300 ms"));
+    let refusal = rig.plan("bash", &json!({"command": "true", "timeout_ms": 901})).unwrap_err();
+    assert!(refusal.sentence.contains("more than 900"), "{refusal:?}");
+    let done = rig.bash("printf '가나다라마바사'").await;
+    assert!(done.ok().starts_with("가나\n[… 9 bytes left out …]\n바사\n[the whole output, 21 bytes"), "{}", done.text);
+    // A usual time above the longest is the longest.
+    rig.tools = builtin_within(
+        &vars,
+        Confinement::off(&dirs(&rig.outside)),
+        Limits { timeout: Duration::from_secs(60), ..limits },
+    );
+    assert!(rig.bash("sleep 30").await.err().contains("timed out after 900 ms"));
 }

@@ -32,5 +32,6 @@ mod rpc;
 mod sandbox;
 mod search;
 mod sessions;
+mod settings;
 mod taken_away;
 mod wires;

@@ -1,0 +1,94 @@
+//! The settings that there are. The one place in which a setting is added; each must have an effect.
+//!
+//! A setting is a field with its kind and default, its name in the file, what a project may do with it, and the option of
+//! the command line that stands above it. Lines of documentation are those of `docs/settings.md`.
+
+use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
+use crate::value::{
+    Address, CommandLine, Count, Durability, ModelName, Patience, Size, TOOLS, ToolNames, Value, Wrong,
+};
+use crate::yaml::Node;
+
+const SHORTER: &str = "a shorter time is stricter";
+const SMALLER: &str = "less is stricter";
+
+settings! {
+    /// Models.
+    models: Models {
+        /// Who answers in a new session: a provider and a model, or `scripted/FILE.jsonl`, which plays a script. A session
+        /// that goes on keeps its model.
+        default: ModelName = ModelName("anthropic/claude-sonnet-4-5".into());
+            key "models.default"; guard Guard::Trusted; flag "--model";
+    }
+
+    /// The provider `anthropic`.
+    anthropic: Anthropic {
+        /// Where the provider is reached, if not at its own address. A server that is named here may need no key.
+        url: Option<Address> = None;
+            key "providers.anthropic.url";
+            guard Guard::Never("it would send your key and your words to a server of its choice");
+            flag "--provider-url";
+        /// A command that prints the key, run with `sh -c` when a session with a model of this provider begins and
+        /// `ANTHROPIC_API_KEY` is not set: once in a process, for at most 30 seconds, without a terminal. What it prints is
+        /// shown nowhere.
+        key_command: Option<CommandLine> = None;
+            key "providers.anthropic.keyCommand";
+            guard Guard::Never("it would run a command of its choice");
+    }
+
+    /// The provider `openai`, for the wires `openai` and `openai-responses`.
+    openai: OpenAi {
+        /// Where the provider is reached, if not at its own address: any server that speaks one of the wires. A server on this
+        /// machine needs no key. Without it `OPENAI_BASE_URL` counts.
+        url: Option<Address> = None;
+            key "providers.openai.url";
+            guard Guard::Never("it would send your key and your words to a server of its choice");
+            flag "--provider-url";
+        /// A command that prints the key, as for `anthropic`, where `OPENAI_API_KEY` is not set.
+        key_command: Option<CommandLine> = None;
+            key "providers.openai.keyCommand";
+            guard Guard::Never("it would run a command of its choice");
+    }
+
+    /// Tools.
+    tools: Tools {
+        /// The tools of a new session. A session that goes on keeps its tools.
+        names: ToolNames = ToolNames(TOOLS.iter().map(|name| (*name).to_owned()).collect());
+            key "tools"; guard fewer_are_stricter("fewer tools are stricter"); flag "--tools";
+    }
+
+    /// Sessions.
+    session: SessionSettings {
+        /// When what happened is made safe against a power cut. `turn`: before a tool acts outside and at the end of each
+        /// turn. `entry`: each entry too, as it comes. `none`: nothing waits for the disk while the session runs; it is
+        /// made safe when it is closed. Whatever stands here, the death of gjc itself loses nothing.
+        durability: Durability = Durability::Turn;
+            key "session.durability"; guard less_is_stricter::<Durability>("entry, then turn, then none");
+    }
+
+    /// Requests that failed before anything was shown.
+    retry: Retry {
+        /// How often a request is sent again.
+        attempts: Count<0, 20> = Count(5);
+            key "retry.attempts"; guard less_is_stricter::<Count<0, 20>>("fewer are stricter");
+        /// The longest wait before that. A provider that asks for more is not asked again.
+        longest_delay: Patience<0, 3_600_000> = Patience(60_000);
+            key "retry.longestDelay"; guard less_is_stricter::<Patience<0, 3_600_000>>(SHORTER);
+    }
+
+    /// The tool `bash`.
+    bash: Bash {
+        /// How long a command may run when the model gives no time; never more than `bash.longestTimeout`.
+        timeout: Patience<1_000, 86_400_000> = Patience(120_000);
+            key "bash.timeout"; guard less_is_stricter::<Patience<1_000, 86_400_000>>(SHORTER);
+        /// The longest time that the model may give.
+        longest_timeout: Patience<1_000, 86_400_000> = Patience(600_000);
+            key "bash.longestTimeout"; guard less_is_stricter::<Patience<1_000, 86_400_000>>(SHORTER);
+        /// How much of the beginning of an output is shown. All of a longer one is kept in a file.
+        keep_head: Size<256, 1_048_576> = Size(16_384);
+            key "bash.keepHead"; guard less_is_stricter::<Size<256, 1_048_576>>(SMALLER);
+        /// How much of the end of an output is shown.
+        keep_tail: Size<256, 1_048_576> = Size(16_384);
+            key "bash.keepTail"; guard less_is_stricter::<Size<256, 1_048_576>>(SMALLER);
+    }
+}

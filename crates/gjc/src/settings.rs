@@ -1,0 +1,86 @@
+//! The settings of a run: read once, before anything is opened. A file with a problem ends it there.
+
+use crate::cli::SessionArgs;
+use crate::failure::Failure;
+use gjc_entry::Env;
+use gjc_settings::{
+    Document, Effective, Flag, Scope, Trust, merge, project_file, project_root, read_project, read_user,
+};
+use std::path::{Path, PathBuf};
+
+/// Both files, as they were read.
+pub(crate) struct Files {
+    user: Option<Document>,
+    project: Option<Document>,
+    /// The project's real path.
+    root: PathBuf,
+    trusted: bool,
+}
+
+/// The person's file.
+pub(crate) fn user_file(env: &Env) -> PathBuf {
+    env.dirs.agent.join("config.yml")
+}
+
+impl Files {
+    /// Those of a folder, which is a real path.
+    pub(crate) fn read(env: &Env, cwd: &Path) -> Result<Self, Failure> {
+        let (user_file, root) = (user_file(env), project_root(cwd));
+        let user = read_user(&user_file)?;
+        let user = user.map(|bytes| Document::parse(&user_file, &bytes, Scope::User)).transpose()?;
+        let project = read_project(&root, &user_file)?;
+        let project = project.map(|bytes| Document::parse(&project_file(&root), &bytes, Scope::Project)).transpose()?;
+        let trusted =
+            project.as_ref().is_some_and(|document| Trust::new(&env.dirs.agent).holds(&root, document.hash()));
+        Ok(Self { user, project, root, trusted })
+    }
+
+    /// Lets the project's file in as it was read, and says so.
+    fn trust(&mut self, env: &Env) -> Result<String, Failure> {
+        let Some(document) = &self.project else {
+            return Ok(format!("there is no {} to trust", project_file(&self.root).display()));
+        };
+        Trust::new(&env.dirs.agent).grant(&self.root, document.hash())?;
+        self.trusted = true;
+        Ok(format!("{} is trusted as it is ({})", document.path().display(), document.hash()))
+    }
+
+    /// What counts.
+    pub(crate) fn effective(&self, flags: &[Flag]) -> Effective {
+        merge(self.user.as_ref(), self.project.as_ref().map(|document| (document, self.trusted)), flags)
+    }
+
+    /// The project's file, whether there is one, and whether it is trusted.
+    pub(crate) fn project(&self) -> (PathBuf, bool, bool) {
+        (project_file(&self.root), self.project.is_some(), self.trusted)
+    }
+}
+
+/// What counts for a session in a folder, which is a real path, and what a person should know of that.
+pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(Effective, Vec<String>), Failure> {
+    let flags = [
+        ("models.default", args.model.clone()),
+        // It is that of whoever answers.
+        ("providers.anthropic.url", args.provider_url.clone()),
+        ("providers.openai.url", args.provider_url.clone()),
+        ("tools", args.tools.as_ref().map(|names| names.join(","))),
+    ];
+    let given = flags.into_iter().filter_map(|(key, word)| Some((key, word?)));
+    let flags = given.map(|(key, word)| Flag::new(key, &word).map_err(misuse)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = Files::read(env, cwd)?;
+    let mut notices = Vec::new();
+    if args.trust_project {
+        notices.push(files.trust(env)?);
+    }
+    let effective = files.effective(&flags);
+    notices.extend(effective.ignored.iter().map(ToString::to_string));
+    Ok((effective, notices))
+}
+
+fn misuse((sentence, hint): (String, Option<String>)) -> Failure {
+    let failure = Failure::usage(sentence);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
