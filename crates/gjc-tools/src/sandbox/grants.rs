@@ -10,15 +10,19 @@ use std::path::{Path, PathBuf};
 /// entries one by one. So what appears in it later is granted to nobody: the list errs by hiding.
 pub(super) fn all_but(top: &Path, denied: &[PathBuf]) -> Vec<PathBuf> {
     let mut grants = Vec::new();
-    collect(top, denied, &mut grants);
+    if !denied.iter().any(|secret| top.starts_with(secret)) {
+        collect(top, &denied.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &mut grants);
+    }
     grants
 }
 
-fn collect(path: &Path, denied: &[PathBuf], grants: &mut Vec<PathBuf>) {
-    if denied.iter().any(|secret| path.starts_with(secret)) {
+/// `around`: the denied places that count here, none of them a folder above `path`.
+fn collect(path: &Path, around: &[&Path], grants: &mut Vec<PathBuf>) {
+    let within: Vec<&Path> = around.iter().copied().filter(|secret| secret.starts_with(path)).collect();
+    if within.contains(&path) {
         return;
     }
-    if !denied.iter().any(|secret| secret.starts_with(path)) {
+    if within.is_empty() {
         grants.push(path.into());
         return;
     }
@@ -27,7 +31,7 @@ fn collect(path: &Path, denied: &[PathBuf], grants: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         // A link is granted where it leads, by that place's own name.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            collect(&entry.path(), denied, grants);
+            collect(&entry.path(), &within, grants);
         }
     }
 }
