@@ -45,6 +45,12 @@ impl Trust {
         Self { dir: agent.join("trust") }
     }
 
+    /// Of an agent folder, for the instruction files of projects: each by its own path.
+    #[must_use]
+    pub fn of_instructions(agent: &Path) -> Self {
+        Self { dir: agent.join("trust/instructions") }
+    }
+
     /// Whether a person has let in exactly these bytes of the project at this real path. Whatever cannot be read is no
     /// trust.
     #[must_use]

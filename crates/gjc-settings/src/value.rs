@@ -339,14 +339,14 @@ impl Value for ModelName {
     }
 
     fn schema() -> Json {
-        json!({"type": "string", "pattern": "^(anthropic|scripted)/."})
+        json!({"type": "string", "pattern": "^(anthropic|openai|openai-responses|scripted)/."})
     }
 
     fn read(node: &Node) -> Result<Self, Wrong> {
         let text = text::<Self>(node)?;
         let wrong = || {
             Wrong::new(format!("\"{}\" names no model", brief(text)))
-                .hint("use anthropic/<model>, or scripted/<file>.jsonl to play a script")
+                .hint("use anthropic/<model>, openai/<model> (Chat Completions), openai-responses/<model>, or scripted/<file>.jsonl to play a script")
         };
         let (provider, model) = text.split_once('/').ok_or_else(wrong)?;
         if model.is_empty() {

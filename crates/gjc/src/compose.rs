@@ -9,7 +9,7 @@ use crate::providers::{Chosen, choose, name_of};
 use crate::{out, settings};
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Folds, ToolDef};
-use gjc_entry::{Blobs, DamageKind, Env, Header, Label, Leaf, Level, Params, Thinking};
+use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::Backoff;
 use gjc_log::fs::OsFs;
@@ -87,7 +87,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         Some(path) => resume(env, path, durability, &here, args.cwd.is_some(), &mut notices).await?,
         None => (create(env, &here, !args.no_session, durability), here, false),
     };
-    let instructions = Instructions::read(&env.dirs.agent, &cwd);
+    let instructions = Instructions::read(&env.dirs.agent, &cwd, args.trust_project);
     notices.extend(instructions.notices.iter().cloned());
     if tools.get("bash").is_some() {
         notices.extend(confinement.notices(&cwd));
@@ -96,8 +96,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: files.system(&cwd) + &instructions.section(false),
-        system_label: Label { level: Level::Public, trusted: !instructions.of_project() },
+        system: files.system(&cwd) + &instructions.section(),
+        system_label: instructions.label(),
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
         cwd,

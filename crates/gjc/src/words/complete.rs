@@ -8,8 +8,10 @@ use std::str::FromStr;
 
 /// What models and developers are told is not for the person at the keyboard.
 const OTHERS: [&str; 4] = ["gjc-tools", "gjc-fp", "testkit", "xtask"];
-/// What the look finds and nobody reads.
-const NO_SENTENCES: [&str; 1] = ["\"lone surrogates\""];
+/// What the look finds, and what has too few letters of its own to be told from words of others.
+const NO_SENTENCES: [&str; 3] = ["\"lone surrogates\"", "{} is not {}", "\"{}\" is not {}"];
+/// Crates whose texts a person reads wherever they are made.
+const EDGES: [&str; 3] = ["gjc", "gjc-agent", "gjc-settings"];
 /// Calls whose texts a person reads.
 const SAYING: [&str; 11] = ["usage", "new", "hint", "talk", "push", "fail", "above", "Notice", "ok", "note", "problem"];
 
@@ -50,7 +52,7 @@ fn sentences() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for folder in std::fs::read_dir(crates).expect("the workspace is there").flatten() {
         if !OTHERS.iter().any(|other| folder.file_name() == *other) {
-            let edge = folder.file_name() == "gjc" || folder.file_name() == "gjc-agent";
+            let edge = EDGES.iter().any(|edge| folder.file_name() == *edge);
             for file in sources(&folder.path().join("src")) {
                 let text = std::fs::read_to_string(&file).expect("a source is text");
                 look(TokenStream::from_str(&text).expect("a source is Rust"), edge, &mut found);
