@@ -37,6 +37,7 @@ pub(crate) fn context<F: Fs>(
             redeem: Arc::new(labels),
             clock: Arc::clone(&config.env.clock),
             cwd: config.cwd.clone(),
+            own: config.env.dirs.agent.clone(),
             artifacts: session.log().artifact_dir(),
             progress: Progress::new(progress),
         },

@@ -122,6 +122,7 @@ fn ours(root: &Path, contest: &Contest) -> io::Result<Value> {
         redeem: Arc::new(state.watch()),
         clock: Arc::new(Real),
         cwd: root.into(),
+        own: "/nowhere".into(),
         artifacts: None,
         progress: Progress::new(to),
     };

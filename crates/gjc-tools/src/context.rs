@@ -44,6 +44,8 @@ pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     /// Where relative paths begin.
     pub cwd: PathBuf,
+    /// gjc's own folder: settings, what is trusted, sessions. No tool writes there.
+    pub own: PathBuf,
     /// Where whole outputs are kept; `None` in a session without a file.
     pub artifacts: Option<PathBuf>,
     /// Where to show output meanwhile.

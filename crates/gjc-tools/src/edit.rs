@@ -129,7 +129,7 @@ impl Tool for Edit {
 fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -> Result<ToolOutput, Refusal> {
     let given = &input.path;
     let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
-    let (path, existing) = path::writable(&ctx.cwd, given)?;
+    let (path, existing) = path::writable(ctx, given)?;
     let Some(existing) = existing else {
         return Err(failed("edited")(std::io::ErrorKind::NotFound.into()));
     };

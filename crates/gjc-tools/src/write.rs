@@ -75,7 +75,7 @@ impl Tool for Write {
 
 fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutput, Refusal> {
     let bytes = input.content.as_bytes();
-    let (path, existing) = path::writable(&ctx.cwd, &input.path)?;
+    let (path, existing) = path::writable(ctx, &input.path)?;
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }

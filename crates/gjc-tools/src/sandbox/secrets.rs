@@ -21,8 +21,7 @@ pub enum SecretPlace {
 
 use SecretPlace::{BelowVar, Home, System, Var};
 
-/// The table. Files or folders with all below them; whether they exist does not matter. gjc's own folder is added to it
-/// ([`places`]).
+/// The table. Files or folders with all below them; whether they exist does not matter. gjc's own folder is added to it.
 #[rustfmt::skip]
 pub const SECRETS: &[SecretPlace] = &[
     // Keys of machines and people.

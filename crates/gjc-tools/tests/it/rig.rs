@@ -139,6 +139,7 @@ impl Rig {
             redeem: Arc::clone(&self.redeem),
             clock: Arc::new(Real),
             cwd: self.cwd.clone(),
+            own: self.outside.join("own"),
             artifacts: self.artifacts.clone(),
             progress: Progress::new(self.to.clone()),
         };

@@ -135,3 +135,38 @@ async fn a_link_that_leads_elsewhere_by_then_is_not_written_through() {
     assert_eq!((done.is_error, &done.details["error"]), (true, &json!("stale_permit")));
     assert_eq!((fs::read_to_string(judged).unwrap().as_str(), fs::read_to_string(other).unwrap().as_str()), ("a", "b"));
 }
+
+#[tokio::test]
+async fn what_gjc_keeps_for_itself_is_not_written_by_any_way() {
+    let rig = Rig::new();
+    let own = rig.outside.join("own");
+    let config = own.join("config.yml");
+    std::os::unix::fs::symlink(&own, rig.cwd.join("링크")).unwrap();
+    std::os::unix::fs::symlink(&config, rig.cwd.join("설정.yml")).unwrap();
+    let name = rig.outside.file_name().unwrap().to_str().unwrap().to_owned();
+    let ways = [
+        config.display().to_string(),
+        "링크/config.yml".into(),
+        "링크/trust/새/x".into(),
+        "설정.yml".into(),
+        format!("../{name}/own/config.yml"),
+        format!("없음/../../{name}/own/config.yml"),
+    ];
+    // Before the folder is there, and when it is.
+    for there in [false, true] {
+        if there {
+            fs::create_dir(&own).unwrap();
+            fs::write(&config, "tools: [read]\n").unwrap();
+        }
+        for way in &ways {
+            let wrote = rig.write(way, "tools: [bash]\n").await;
+            assert!(wrote.is_error, "{way}: {}", wrote.text);
+            let edited = rig.call("edit", json!({"path": way, "edits": [{"old": "read", "new": "bash"}]})).await;
+            assert!(edited.is_error, "{way}: {}", edited.text);
+        }
+    }
+    assert_eq!(fs::read_to_string(&config).unwrap(), "tools: [read]\n");
+    assert_eq!(names(&own), ["config.yml"]);
+    assert_eq!(names(&rig.cwd), ["링크", "설정.yml"]);
+    assert_eq!(rig.write(&config.display().to_string(), "x").await.details["error"], "own_folder");
+}
