@@ -3,7 +3,7 @@
 use crate::admit::{Fact, NotAdmitted, Session};
 use crate::config::Config;
 use gjc_context::{CacheMarks, Request, Settings, ToolDef, Violation, check, view};
-use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv};
+use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv, Thinking};
 use gjc_flow::Labelled;
 use gjc_llm::{Rendered, Unsupported};
 use gjc_log::fs::Fs;
@@ -48,7 +48,12 @@ fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestE
         renderer: config.provider.renderer(),
     };
     let (log, folds) = session.parts();
-    let written = folds.get::<Settings>(log, Leaf::Current)?.env.as_ref() == Some(&env);
+    let found = folds.get::<Settings>(log, Leaf::Current)?;
+    let written = found.env.as_ref() == Some(&env);
+    // Other programs of the family know it by this entry.
+    if found.thinking.as_deref().unwrap_or(Thinking::Off.as_str()) != env.thinking.as_str() {
+        session.admit_own(Body::ThinkingLevelChange { level: Some(env.thinking.as_str().into()) })?;
+    }
     let (label, now) = (config.system_label, session.labels().label());
     if !written {
         session.admit(Labelled::new(Fact::new(Body::Own(Own::Env(env.clone()))), label))?;

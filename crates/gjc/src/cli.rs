@@ -68,6 +68,10 @@ pub(crate) struct SessionArgs {
     /// settings (models.default).
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// How long it may think before it answers; models that do not think ignore it. By default as the session did, in a new
+    /// session not at all.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) thinking: Option<ThinkingLevel>,
     /// Where the provider is reached, as in `http://127.0.0.1:11434` or `https://openrouter.ai/api/v1`. It is not part of the
     /// session: name it again with `--resume`.
     #[arg(long, value_name = "URL")]
@@ -125,6 +129,36 @@ pub(crate) enum Access {
     Allowed,
     /// Not.
     Denied,
+}
+
+/// How long a model may think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThinkingLevel {
+    /// No thinking.
+    Off,
+    /// The least that the model can do.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+    /// As much as it can.
+    Xhigh,
+}
+
+impl From<ThinkingLevel> for gjc_entry::Thinking {
+    fn from(level: ThinkingLevel) -> Self {
+        match level {
+            ThinkingLevel::Off => Self::Off,
+            ThinkingLevel::Minimal => Self::Minimal,
+            ThinkingLevel::Low => Self::Low,
+            ThinkingLevel::Medium => Self::Medium,
+            ThinkingLevel::High => Self::High,
+            ThinkingLevel::Xhigh => Self::Xhigh,
+        }
+    }
 }
 
 /// How a session speaks on standard output.

@@ -103,7 +103,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         cwd,
         provider,
         model,
-        thinking: Thinking::Off,
+        thinking: args.thinking.map(Into::into).or(before.thinking).unwrap_or_default(),
         params: Params { max_tokens },
         retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
         tools,
@@ -251,6 +251,7 @@ struct Before {
     /// The folder that it worked in.
     cwd: Option<PathBuf>,
     model: Option<String>,
+    thinking: Option<Thinking>,
     tools: Option<Vec<String>>,
 }
 
@@ -260,16 +261,16 @@ impl Before {
         let reader = Reader::open_with(&OsFs, path, &env.dirs.agent)?.value;
         let cwd = Some(PathBuf::from(&reader.header().cwd)).filter(|cwd| !cwd.as_os_str().is_empty());
         let mut folds = Folds::default();
-        let Some(settings) =
-            folds.get::<gjc_context::Settings>(&reader, Leaf::Current).ok().and_then(|found| found.env.clone())
-        else {
-            return Ok(Self { cwd, ..Self::default() });
-        };
+        let found = folds.get::<gjc_context::Settings>(&reader, Leaf::Current).cloned().unwrap_or_default();
+        // What another program has chosen since counts, also where there are no settings of ours.
+        let thinking = found.thinking.as_deref().and_then(Thinking::of);
+        let Some(settings) = found.env else { return Ok(Self { cwd, thinking, ..Self::default() }) };
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
         Ok(Self {
             cwd,
             model: Some(name_of(&settings.model)),
+            thinking: thinking.or(Some(settings.thinking)),
             tools: defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
         })
     }

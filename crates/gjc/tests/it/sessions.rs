@@ -251,3 +251,27 @@ fn a_resumed_session_keeps_its_model_and_its_tools() {
         .collect();
     assert_eq!(asked, [(Value::from("mine"), 1), (Value::from("mine"), 1), (Value::from("other"), 2)]);
 }
+
+#[test]
+fn a_session_thinks_as_long_as_it_was_told_to_and_the_family_knows() {
+    let home = Home::new();
+    let stub = stub([text("하나"), text("둘"), text("셋")]);
+    let run = |prompt: &str| on(&home, &stub).args(["-p", prompt]);
+    run("a").args(["--thinking", "medium"]).output().ok();
+    let file = the_session(&home);
+    let id = id_of(&file);
+    run("b").args(["--resume", &id]).output().ok();
+    run("c").args(["--resume", &id, "--thinking", "off"]).output().ok();
+    let thinking = |n: usize| stub.requests()[n].json()["thinking"].clone();
+    assert_eq!(thinking(0), json!({"type": "enabled", "budget_tokens": 10_240}));
+    assert_eq!(thinking(1), thinking(0));
+    assert_eq!(thinking(2), Value::Null);
+    let levels: Vec<Value> = lines(&file)
+        .into_iter()
+        .filter(|line| line["type"] == "thinking_level_change")
+        .map(|line| line["thinkingLevel"].clone())
+        .collect();
+    assert_eq!(levels, ["medium", "off"]);
+    let wrong = run("d").args(["--thinking", "매우"]).output();
+    assert_eq!(wrong.code(), Some(2));
+}
