@@ -70,7 +70,9 @@ pub(crate) fn finished(page: &str, table: &Table) -> String {
 /// Each line is looked for by itself; the blanks at its beginning stay.
 pub(crate) fn lines(text: &str, table: &Table) -> String {
     let line = |line: &str| {
+        // The way out of a mistake in a file stands under it, behind `=`.
         let words = line.trim_start();
+        let words = words.strip_prefix("= ").unwrap_or(words);
         format!("{}{}", &line[..line.len() - words.len()], sentence(words, table))
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")

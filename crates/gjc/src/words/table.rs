@@ -53,7 +53,13 @@ impl Table {
     fn say_within(&self, sentence: &str, depth: usize) -> String {
         let Some(depth) = depth.checked_sub(1) else { return sentence.to_owned() };
         let found = self.pairs.iter().find_map(|pair| Some((pair, pair.differing(sentence)?)));
-        let Some((pair, differing)) = found else { return sentence.to_owned() };
+        let Some((pair, differing)) = found else {
+            // A place or a name may stand before the sentence.
+            return match sentence.split_once(": ") {
+                Some((place, rest)) => format!("{place}: {}", self.say_within(rest, depth)),
+                None => sentence.to_owned(),
+            };
+        };
         let differing: Vec<String> = differing.into_iter().map(|part| self.say_within(part, depth)).collect();
         pair.fill(&differing)
     }
@@ -121,6 +127,7 @@ no room
                 "파일을 읽을 수 없습니다: x를 읽을 수 없습니다: 자리가 없습니다",
             ),
             ("no room at all", "no room at all"),
+            ("/집/설정.yml:2:3: no room", "/집/설정.yml:2:3: 자리가 없습니다"),
             ("", ""),
         ] {
             assert_eq!(table.say(from), said);
