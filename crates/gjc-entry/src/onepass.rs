@@ -171,10 +171,10 @@ from_map!(Piece, "a block", |map| {
     let kind = first(&mut map, "type")?;
     // `text`, `thinking`, `data` or `id`; `thinkingSignature`, `mimeType` or `name`.
     let (one, two) = match &*kind {
-        "text" => ("text", ""),
-        "thinking" => ("thinking", "thinkingSignature"),
-        "image" => ("data", "mimeType"),
-        "toolCall" => ("id", "name"),
+        "text" => ("text", None),
+        "thinking" => ("thinking", Some("thinkingSignature")),
+        "image" => ("data", Some("mimeType")),
+        "toolCall" => ("id", Some("name")),
         _ => return Err(Error::custom("another block")),
     };
     let (mut a, mut b, mut origin, mut arguments) = (None::<String>, None::<String>, None, None);
@@ -182,7 +182,7 @@ from_map!(Piece, "a block", |map| {
     while let Some(Text(name)) = map.next_key()? {
         match &*name {
             name if name == one => given(&mut map, &mut a)?,
-            name if name == two => given(&mut map, &mut b)?,
+            name if two == Some(name) => given(&mut map, &mut b)?,
             "gjcOrigin" if matches!(one, "text" | "data") => given(&mut map, &mut origin)?,
             "arguments" if one == "id" && arguments.is_none() => {
                 arguments = Some(map.next_value::<&RawValue>()?.to_owned());
@@ -310,6 +310,8 @@ mod tests {
             r#"{"role":"assistant","content":[{"type":"thinking","thinking":"음","thinkingSignature":"s"},{"type":"thinking","thinking":""},{"type":"text","text":""},{"type":"toolCall","id":"c","name":"read","arguments":{"a": [1.50]},"thoughtSignature":"q"}],"api":"a","provider":"p","model":"m","responseId":"r","usage":{"input":1,"cost":{"input":0.5}},"stopReason":"new","errorMessage":"e","timestamp":9,"duration":1.25}"#,
             r#"{"role":"toolResult","toolCallId":"c","toolName":"read","content":[],"details":null,"isError":true,"timestamp":1}"#,
             r#"{"role":"toolResult","toolCallId":"c","content":"x"}"#,
+            // A field without a name is a field.
+            r#"{"role":"user","content":[{"type":"text","text":"x","":"y"}],"":1}"#,
         ] {
             check(&line(message), true);
         }
