@@ -32,6 +32,8 @@ pub(crate) struct Options {
 /// What the tree keeps of a target's corpus at most.
 const FILES: usize = 150;
 const BYTES: u64 = 200_000;
+/// How the names of inputs begin that once failed.
+const FIND: &str = "found-";
 
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -110,18 +112,36 @@ fn keep(program: &Path, grown: &Path, tree: &Path) -> Result<()> {
         files.push((entry.metadata()?.len(), entry.path()));
     }
     files.sort();
-    fs::remove_dir_all(tree)?;
-    fs::create_dir_all(tree)?;
-    let (found, mut kept, mut bytes) = (files.len(), 0, 0);
+    let found = files.len();
+    let (kept, bytes) = replace(tree, files)?;
+    println!("{kept} of {found} inputs and all finds, {bytes} bytes, are in {}", tree.display());
+    Ok(())
+}
+
+/// Puts these inputs in the place of those in the tree, but for what once failed: that is a test, whatever else covers as
+/// much. Gives how many of the inputs there are now, and how many bytes.
+fn replace(tree: &Path, files: Vec<(u64, PathBuf)>) -> Result<(usize, u64)> {
+    let (mut finds, mut kept, mut bytes) = (0, 0, 0);
+    for entry in fs::read_dir(tree)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(FIND) {
+            (finds, bytes) = (finds + 1, bytes + entry.metadata()?.len());
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
     for (len, path) in spread(files) {
-        if kept == FILES || bytes + len > BYTES {
+        let name = path.file_name().context("a file has a name")?;
+        if name.to_string_lossy().starts_with(FIND) {
+            continue;
+        }
+        if finds + kept == FILES || bytes + len > BYTES {
             break;
         }
-        fs::copy(&path, tree.join(path.file_name().context("a file has a name")?))?;
+        fs::copy(&path, tree.join(name))?;
         (kept, bytes) = (kept + 1, bytes + len);
     }
-    println!("{kept} of {found} inputs, {bytes} bytes, are in {}", tree.display());
-    Ok(())
+    Ok((kept, bytes))
 }
 
 /// At most as many as the tree takes, of all sizes.
@@ -141,5 +161,23 @@ mod tests {
         let many = spread(files(1000));
         assert!(many.len() <= FILES && many.len() > FILES / 2, "{}", many.len());
         assert!(many.last().is_some_and(|(len, _)| *len > 900));
+    }
+
+    #[test]
+    fn what_once_failed_stays_whatever_comes() {
+        let (new, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(tree.path().join("found-a-loss"), "once lost").unwrap();
+        fs::write(tree.path().join("0123"), "covers nothing new").unwrap();
+        let files = (0..400_u64).map(|n| {
+            let path = new.path().join(format!("{n:040x}"));
+            fs::write(&path, vec![b'x'; 100]).unwrap();
+            (100, path)
+        });
+        let (kept, bytes) = replace(tree.path(), files.collect()).unwrap();
+        let names = fs::read_dir(tree.path()).unwrap().count();
+        assert!(names == kept + 1 && names <= FILES && kept > 100, "{kept} and {names}");
+        assert_eq!(bytes, 100 * kept as u64 + 9);
+        assert_eq!(fs::read_to_string(tree.path().join("found-a-loss")).unwrap(), "once lost");
+        assert!(!tree.path().join("0123").exists());
     }
 }
