@@ -3,7 +3,6 @@
 //! Neither wire tells what a model takes, and a request is a pure function of the log: so what differs between models is
 //! decided by the model's name alone. A name that is not known here gets what most servers take.
 
-use crate::http::Manners;
 use gjc_entry::Thinking;
 use gjc_entry::message::Usage;
 use serde_json::Value;
@@ -11,10 +10,8 @@ use serde_json::Value;
 /// OpenAI's own server.
 pub(crate) const URL: &str = "https://api.openai.com/v1";
 
-/// The manners of both wires.
-pub(crate) const fn manners(endpoint: fn(&str) -> String) -> Manners {
-    Manners { endpoint, key: ("authorization", "Bearer "), headers: &[], whole: true }
-}
+/// How both wires take a key.
+pub(crate) const KEY: (&str, &str) = ("authorization", "Bearer ");
 
 /// The address of `last` below a base URL: one without a path gets `/v1`, one with a path has its version in it (`/v1`,
 /// `/v1beta/openai`, `/api/v1`), and one that names the endpoint already stays. A query stays where it is.

@@ -6,9 +6,10 @@
 
 use crate::error::root_cause;
 use crate::sse::{Decode, decode, decode_whole};
-use crate::{ProviderError, Rendered, Secret, StreamEvent, classify, retry_after};
+use crate::{Provider, ProviderError, Rendered, Secret, StreamEvent, Unsupported, classify, retry_after};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use gjc_entry::Clock;
+use gjc_context::{Checked, Request};
+use gjc_entry::{Blobs, Clock};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,9 +49,17 @@ impl HttpConfig {
     }
 }
 
-/// What a wire adds to a request.
+/// A wire: what is its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manners {
+pub(crate) struct Wire {
+    /// As [`Provider::api`].
+    pub(crate) api: &'static str,
+    /// As [`Provider::renderer`].
+    pub(crate) renderer: u16,
+    /// As [`Provider::render`].
+    pub(crate) render: fn(&Request, &dyn Blobs) -> Result<Rendered, Unsupported>,
+    /// [`Server::stream`] with the wire's decoder.
+    pub(crate) stream: Streaming,
     /// Where a request goes, from the base URL.
     pub(crate) endpoint: fn(&str) -> String,
     /// The header of the key, and what stands before the key in it.
@@ -61,9 +70,46 @@ pub(crate) struct Manners {
     pub(crate) whole: bool,
 }
 
-/// A server, with its client. Costs nothing: the client is built with the first request.
+type Streaming =
+    fn(&Arc<Server>, Rendered, CancellationToken) -> BoxStream<'static, Result<StreamEvent, ProviderError>>;
+
+/// A server that speaks a wire.
+#[derive(Debug, Clone)]
+pub struct Remote(Arc<Server>);
+
+impl Remote {
+    /// Costs nothing: the HTTP client is built with the first request. `clock` is asked only to read dates in
+    /// `retry-after`.
+    pub(crate) fn new(wire: Wire, config: HttpConfig, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Server { wire, config, clock, client: OnceLock::new() }))
+    }
+}
+
+impl Provider for Remote {
+    fn render(&self, request: &Checked<Request>, blobs: &dyn Blobs) -> Result<Rendered, Unsupported> {
+        (self.0.wire.render)(request, blobs)
+    }
+
+    fn stream(
+        &self,
+        request: Rendered,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StreamEvent, ProviderError>> {
+        (self.0.wire.stream)(&self.0, request, cancel)
+    }
+
+    fn api(&self) -> &'static str {
+        self.0.wire.api
+    }
+
+    fn renderer(&self) -> u16 {
+        self.0.wire.renderer
+    }
+}
+
+/// A server, with its client.
 pub(crate) struct Server {
-    manners: Manners,
+    wire: Wire,
     config: HttpConfig,
     clock: Arc<dyn Clock>,
     client: OnceLock<Result<reqwest::Client, String>>,
@@ -76,11 +122,6 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// `clock` is asked only to read dates in `retry-after`.
-    pub(crate) fn new(manners: Manners, config: HttpConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { manners, config, clock, client: OnceLock::new() })
-    }
-
     /// Sends a request and reads its answer with a decoder of the wire.
     pub(crate) fn stream<D: Decode + Default>(
         self: &Arc<Self>,
@@ -106,14 +147,14 @@ impl Server {
         let client = self.client.get_or_init(|| client(&self.config)).as_ref();
         let client = client.map_err(|why| ProviderError::BadRequest(why.clone()))?;
         let mut post = client
-            .post((self.manners.endpoint)(&self.config.base_url))
+            .post((self.wire.endpoint)(&self.config.base_url))
             .header(CONTENT_TYPE, "application/json")
             .body(request.body);
-        for (name, value) in self.manners.headers {
+        for (name, value) in self.wire.headers {
             post = post.header(*name, *value);
         }
         if let Some(key) = &self.config.key {
-            let (name, before) = self.manners.key;
+            let (name, before) = self.wire.key;
             let mut value = HeaderValue::from_str(&format!("{before}{}", key.reveal()))
                 .map_err(|_| ProviderError::Auth("the key holds characters that no key has".into()))?;
             value.set_sensitive(true);
@@ -127,7 +168,7 @@ impl Server {
         }
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let lower = kind.to_ascii_lowercase();
-        if self.manners.whole && lower.starts_with("application/json") {
+        if self.wire.whole && lower.starts_with("application/json") {
             return Ok((answer, true));
         }
         if !kind.is_empty() && !lower.starts_with("text/event-stream") {

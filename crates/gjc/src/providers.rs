@@ -4,9 +4,6 @@
 use crate::failure::Failure;
 use crate::key;
 use gjc_entry::{Env, ModelRef};
-use gjc_llm::anthropic::Anthropic;
-use gjc_llm::openai::OpenAi;
-use gjc_llm::openai_responses::OpenAiResponses;
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{HttpConfig, Provider, Secret, anthropic, openai, openai_responses, scripted};
 use gjc_settings::{CommandLine, Effective, Origin};
@@ -57,14 +54,14 @@ pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Res
                 ));
             }
             let config = HttpConfig { key, ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
-            (Arc::new(Anthropic::new(config, clock())), model("anthropic", anthropic::API), 32_000)
+            (Arc::new(anthropic::remote(config, clock())), model("anthropic", anthropic::API), 32_000)
         }
         "openai" => {
-            let provider = OpenAi::new(openai_config(env, effective).await?, clock());
+            let provider = openai::remote(openai_config(env, effective).await?, clock());
             (Arc::new(provider), model("openai", openai::API), 0)
         }
         "openai-responses" => {
-            let provider = OpenAiResponses::new(openai_config(env, effective).await?, clock());
+            let provider = openai_responses::remote(openai_config(env, effective).await?, clock());
             (Arc::new(provider), model("openai", openai_responses::API), 0)
         }
         "scripted" => {

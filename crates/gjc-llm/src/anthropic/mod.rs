@@ -1,13 +1,13 @@
 //! The Messages API of Anthropic, and of the many servers that speak it.
 //!
 //! Source: <https://docs.anthropic.com/en/api/messages> and `/messages-streaming`, `anthropic-version: 2023-06-01`.
-//! [`render`] makes the body, [`decode`] reads the answer, [`Anthropic`] moves both.
+//! [`render`] makes the body, [`decode`] reads the answer, [`remote`] moves both.
 
 mod client;
 mod decode;
 mod render;
 
-pub use client::{Anthropic, URL};
+pub use client::{URL, remote};
 pub use decode::decode;
 pub use render::render;
 

@@ -2,7 +2,7 @@
 //! Gemini's compatible endpoint.
 //!
 //! Source: <https://platform.openai.com/docs/api-reference/chat>. [`render`] makes the body, [`decode`] reads the answer in
-//! each of its dialects, [`OpenAi`] moves both.
+//! each of its dialects, [`remote`] moves both.
 
 mod calls;
 mod client;
@@ -10,7 +10,7 @@ mod decode;
 mod details;
 mod render;
 
-pub use client::OpenAi;
+pub use client::remote;
 pub use decode::decode;
 pub use render::render;
 

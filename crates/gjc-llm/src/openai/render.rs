@@ -1,9 +1,10 @@
 //! A request as the body of `POST /v1/chat/completions`. The order of keys is the order of the code.
 
 use crate::family::{effort, reasons};
+use crate::items::{self, Items};
 use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
-use gjc_context::{BlockAt, Layout, Msg, Request, Said, Turn};
+use gjc_context::{BlockAt, Msg, Request, Said, Turn};
 use gjc_entry::{Blobs, Block, JsonObject, RequestEnv};
 use serde_json::value::RawValue;
 
@@ -26,8 +27,8 @@ const FAILED: &str = "(failed) ";
 pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsupported> {
     let env = &request.env;
     let Head { system, tools } = Head::read(env, blobs)?;
-    let mut writer = Writer { out: Vec::with_capacity(16 * 1024), layout: Layout::default(), first: true };
-    let mut body = JsonObject::begin(&mut writer.out);
+    let mut items = Items::default();
+    let mut body = JsonObject::begin(&mut items.out);
     body.field("model", &env.model.id);
     if env.params.max_tokens > 0 {
         let name = if reasons(&env.model.id) { "max_completion_tokens" } else { "max_tokens" };
@@ -54,95 +55,65 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
             });
         });
     }
-    writer.out.extend_from_slice(br#","messages":["#);
+    items.out.extend_from_slice(br#","messages":["#);
     if !system.is_empty() {
-        writer.object(|out| JsonObject::begin(out).field("role", "system").field("content", &system).end());
+        items.item(|out| JsonObject::begin(out).field("role", "system").field("content", &system).end());
     }
     for turn in request.view.turns() {
         match turn {
-            Turn::User(messages) => writer.user(&messages, blobs),
-            Turn::Assistant(messages) => writer.assistant(&messages, env),
+            Turn::User(messages) => user(&mut items, &messages, blobs),
+            Turn::Assistant(messages) => assistant(&mut items, &messages, env),
         }
     }
-    writer.out.extend_from_slice(b"]}");
-    Ok(Rendered { body: writer.out.into(), layout: writer.layout })
+    items.out.extend_from_slice(b"]}");
+    Ok(Rendered { body: items.out.into(), layout: items.layout })
 }
 
-struct Writer {
-    out: Vec<u8>,
-    layout: Layout,
-    /// No message was written yet.
-    first: bool,
-}
-
-impl Writer {
-    /// One message of the wire; gives its place.
-    fn object(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> (usize, usize) {
-        if !std::mem::take(&mut self.first) {
-            self.out.push(b',');
-        }
-        let start = self.out.len();
-        write(&mut self.out);
-        (start, self.out.len())
-    }
-
-    fn place(&mut self, message: usize, (start, end): (usize, usize)) {
-        self.layout.blocks.push(BlockAt { message, start, end });
-    }
-
-    /// Results, each a message; then all that people and pictures of results say, in one message.
-    fn user(&mut self, messages: &[(usize, &Msg)], blobs: &dyn Blobs) {
-        let mut said: Vec<(usize, Vec<Shown<'_>>)> = Vec::new();
-        let mut results = false;
-        for (index, message) in messages {
-            match &message.said {
-                Said::Result { call, content, is_error, .. } => {
-                    results = true;
-                    let (words, pictures): (Vec<_>, Vec<_>) =
-                        shown(content, blobs).into_iter().partition(|shown| matches!(shown, Shown::Text(_)));
-                    let at = self.object(|out| write_result(out, call, &words, *is_error, !pictures.is_empty()));
-                    self.place(*index, at);
-                    if !pictures.is_empty() {
-                        let mut shown = vec![Shown::Text(format!("(the pictures of the result of {call})").into())];
-                        shown.extend(pictures);
-                        said.push((*index, shown));
-                    }
+/// Results, each a message; then all that people and pictures of results say, in one message.
+fn user(items: &mut Items, messages: &[(usize, &Msg)], blobs: &dyn Blobs) {
+    let mut said: Vec<(usize, Vec<Shown<'_>>)> = Vec::new();
+    let mut results = false;
+    for (index, message) in messages {
+        match &message.said {
+            Said::Result { call, content, is_error, .. } => {
+                results = true;
+                let (words, pictures): (Vec<_>, Vec<_>) =
+                    shown(content, blobs).into_iter().partition(|shown| matches!(shown, Shown::Text(_)));
+                let at = items.item(|out| write_result(out, call, &words, *is_error, !pictures.is_empty()));
+                items.place(*index, at);
+                if !pictures.is_empty() {
+                    let mut shown = vec![Shown::Text(format!("(the pictures of the result of {call})").into())];
+                    shown.extend(pictures);
+                    said.push((*index, shown));
                 }
-                Said::User(blocks) => said.push((*index, shown(blocks, blobs))),
-                Said::Assistant { .. } => {}
             }
+            Said::User(blocks) => said.push((*index, shown(blocks, blobs))),
+            Said::Assistant { .. } => {}
         }
-        said.retain(|(_, shown)| !shown.is_empty());
-        if said.is_empty() {
-            if results {
-                return;
-            }
-            let index = messages.first().map_or(0, |(index, _)| *index);
-            said.push((index, vec![Shown::Text("(no text)".into())]));
-        }
-        let mut places = Vec::new();
-        self.object(|out| {
-            JsonObject::begin(out).field("role", "user").with("content", |out| places = write_said(out, &said)).end();
-        });
-        self.layout.blocks.extend(places);
     }
+    let Some(said) = items::said(said, messages, results) else { return };
+    let mut places = Vec::new();
+    items.item(|out| {
+        JsonObject::begin(out).field("role", "user").with("content", |out| places = write_said(out, &said)).end();
+    });
+    items.layout.blocks.extend(places);
+}
 
-    /// Answers, each a message.
-    fn assistant(&mut self, messages: &[(usize, &Msg)], env: &RequestEnv) {
-        let mut written = false;
-        for (index, message) in messages {
-            let Said::Assistant { blocks, model } = &message.said else { continue };
-            let answer = Answer::of(blocks, *model == env.model);
-            if !answer.is_empty() {
-                let at = self.object(|out| answer.write(out));
-                self.place(*index, at);
-                written = true;
-            }
+/// Answers, each a message.
+fn assistant(items: &mut Items, messages: &[(usize, &Msg)], env: &RequestEnv) {
+    let mut written = false;
+    for (index, message) in messages {
+        let Said::Assistant { blocks, model } = &message.said else { continue };
+        let answer = Answer::of(blocks, *model == env.model);
+        if !answer.is_empty() {
+            let at = items.item(|out| answer.write(out));
+            items.place(*index, at);
+            written = true;
         }
-        if let (false, Some((index, _))) = (written, messages.first()) {
-            let at = self.object(|out| Answer { words: "(no text)".into(), ..Answer::default() }.write(out));
-            self.place(*index, at);
-        }
+    }
+    if let (false, Some((index, _))) = (written, messages.first()) {
+        let at = items.item(|out| Answer { words: "(no text)".into(), ..Answer::default() }.write(out));
+        items.place(*index, at);
     }
 }
 

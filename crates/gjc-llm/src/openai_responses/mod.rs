@@ -2,13 +2,13 @@
 //!
 //! Source: <https://platform.openai.com/docs/api-reference/responses>. Nothing is kept by the server (`store: false`): each request
 //! says everything, and thinking travels as encrypted reasoning items. [`render`] makes the body, [`decode`] reads the answer,
-//! [`OpenAiResponses`] moves both.
+//! [`remote`] moves both.
 
 mod client;
 mod decode;
 mod render;
 
-pub use client::OpenAiResponses;
+pub use client::remote;
 pub use decode::decode;
 pub use render::render;
 

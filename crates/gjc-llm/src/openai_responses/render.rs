@@ -1,9 +1,10 @@
 //! A request as the body of `POST /v1/responses`. The order of keys is the order of the code.
 
 use crate::family::{effort, reasons};
+use crate::items::{self, Items};
 use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
-use gjc_context::{BlockAt, Layout, Msg, Request, Said, Turn};
+use gjc_context::{BlockAt, Msg, Request, Said, Turn};
 use gjc_entry::{Blobs, Block, JsonObject, RequestEnv};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,8 +26,8 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
     let env = &request.env;
     let Head { system, tools } = Head::read(env, blobs)?;
     let effort = effort(&env.model.id, env.thinking);
-    let mut writer = Writer { out: Vec::with_capacity(16 * 1024), layout: Layout::default(), first: true };
-    let mut body = JsonObject::begin(&mut writer.out);
+    let mut items = Items::default();
+    let mut body = JsonObject::begin(&mut items.out);
     body.field("model", &env.model.id);
     if env.params.max_tokens > 0 {
         body.field("max_output_tokens", &env.params.max_tokens);
@@ -56,123 +57,93 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
             });
         });
     }
-    writer.out.extend_from_slice(br#","input":["#);
+    items.out.extend_from_slice(br#","input":["#);
     for turn in request.view.turns() {
         match turn {
-            Turn::User(messages) => writer.user(&messages, blobs),
-            Turn::Assistant(messages) => writer.assistant(&messages, env),
+            Turn::User(messages) => user(&mut items, &messages, blobs),
+            Turn::Assistant(messages) => assistant(&mut items, &messages, env),
         }
     }
-    writer.out.extend_from_slice(b"]}");
-    Ok(Rendered { body: writer.out.into(), layout: writer.layout })
+    items.out.extend_from_slice(b"]}");
+    Ok(Rendered { body: items.out.into(), layout: items.layout })
 }
 
-struct Writer {
-    out: Vec<u8>,
-    layout: Layout,
-    /// No item was written yet.
-    first: bool,
+/// Results, each an item; then all that people say, in one.
+fn user(items: &mut Items, messages: &[(usize, &Msg)], blobs: &dyn Blobs) {
+    let mut said: Vec<(usize, Vec<Shown<'_>>)> = Vec::new();
+    let mut results = false;
+    for (index, message) in messages {
+        match &message.said {
+            Said::Result { call, content, is_error, .. } => {
+                results = true;
+                let shown = shown(content, blobs);
+                let at = items.item(|out| write_result(out, call, &shown, *is_error));
+                items.place(*index, at);
+            }
+            Said::User(blocks) => said.push((*index, shown(blocks, blobs))),
+            Said::Assistant { .. } => {}
+        }
+    }
+    let Some(said) = items::said(said, messages, results) else { return };
+    let mut places = Vec::new();
+    items.item(|out| {
+        JsonObject::begin(out)
+            .field("type", "message")
+            .field("role", "user")
+            .with("content", |out| {
+                out.push(b'[');
+                for (index, (message, shown)) in said.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    let start = out.len();
+                    write_parts(out, shown);
+                    places.push(BlockAt { message: *message, start, end: out.len() });
+                }
+                out.push(b']');
+            })
+            .end();
+    });
+    items.layout.blocks.extend(places);
 }
 
-impl Writer {
-    /// One item of the wire; gives its place.
-    fn item(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> (usize, usize) {
-        if !std::mem::take(&mut self.first) {
-            self.out.push(b',');
-        }
-        let start = self.out.len();
-        write(&mut self.out);
-        (start, self.out.len())
-    }
-
-    fn place(&mut self, message: usize, (start, end): (usize, usize)) {
-        self.layout.blocks.push(BlockAt { message, start, end });
-    }
-
-    /// Results, each an item; then all that people say, in one.
-    fn user(&mut self, messages: &[(usize, &Msg)], blobs: &dyn Blobs) {
-        let mut said: Vec<(usize, Vec<Shown<'_>>)> = Vec::new();
-        let mut results = false;
-        for (index, message) in messages {
-            match &message.said {
-                Said::Result { call, content, is_error, .. } => {
-                    results = true;
-                    let shown = shown(content, blobs);
-                    let at = self.item(|out| write_result(out, call, &shown, *is_error));
-                    self.place(*index, at);
+/// Answers: each of their blocks is an item.
+fn assistant(items: &mut Items, messages: &[(usize, &Msg)], env: &RequestEnv) {
+    let mut written = false;
+    for (index, message) in messages {
+        let Said::Assistant { blocks, model } = &message.said else { continue };
+        let mut place = None;
+        // Thinking before nothing is refused; the projection ends no answer with it, but a text of blanks is left out here.
+        let mut thoughts: Vec<Reasoning<'_>> = Vec::new();
+        for block in blocks {
+            match block {
+                // Signatures are the model's own; another one refuses them.
+                Block::Thinking { signature: Some(signature), .. } if *model == env.model => {
+                    thoughts.extend(Reasoning::read(signature));
                 }
-                Said::User(blocks) => said.push((*index, shown(blocks, blobs))),
-                Said::Assistant { .. } => {}
-            }
-        }
-        said.retain(|(_, shown)| !shown.is_empty());
-        if said.is_empty() {
-            if results {
-                return;
-            }
-            let index = messages.first().map_or(0, |(index, _)| *index);
-            said.push((index, vec![Shown::Text("(no text)".into())]));
-        }
-        let mut places = Vec::new();
-        self.item(|out| {
-            JsonObject::begin(out)
-                .field("type", "message")
-                .field("role", "user")
-                .with("content", |out| {
-                    out.push(b'[');
-                    for (index, (message, shown)) in said.iter().enumerate() {
-                        if index > 0 {
-                            out.push(b',');
-                        }
-                        let start = out.len();
-                        write_parts(out, shown);
-                        places.push(BlockAt { message: *message, start, end: out.len() });
+                Block::Text { text, .. } if some_text(text).is_some() => {
+                    for thought in thoughts.drain(..) {
+                        widen(&mut place, items.item(|out| thought.write(out)));
                     }
-                    out.push(b']');
-                })
-                .end();
-        });
-        self.layout.blocks.extend(places);
-    }
-
-    /// Answers: each of their blocks is an item.
-    fn assistant(&mut self, messages: &[(usize, &Msg)], env: &RequestEnv) {
-        let mut written = false;
-        for (index, message) in messages {
-            let Said::Assistant { blocks, model } = &message.said else { continue };
-            let mut place = None;
-            // Thinking before nothing is refused; the projection ends no answer with it, but a text of blanks is left out here.
-            let mut thoughts: Vec<Reasoning<'_>> = Vec::new();
-            for block in blocks {
-                match block {
-                    // Signatures are the model's own; another one refuses them.
-                    Block::Thinking { signature: Some(signature), .. } if *model == env.model => {
-                        thoughts.extend(Reasoning::read(signature));
-                    }
-                    Block::Text { text, .. } if some_text(text).is_some() => {
-                        for thought in thoughts.drain(..) {
-                            widen(&mut place, self.item(|out| thought.write(out)));
-                        }
-                        widen(&mut place, self.item(|out| write_words(out, text)));
-                    }
-                    Block::ToolCall { id, name, arguments, .. } => {
-                        for thought in thoughts.drain(..) {
-                            widen(&mut place, self.item(|out| thought.write(out)));
-                        }
-                        widen(&mut place, self.item(|out| write_call(out, id, name, arguments)));
-                    }
-                    _ => {}
+                    widen(&mut place, items.item(|out| write_words(out, text)));
                 }
-            }
-            if let Some(at) = place {
-                self.place(*index, at);
-                written = true;
+                Block::ToolCall { id, name, arguments, .. } => {
+                    for thought in thoughts.drain(..) {
+                        widen(&mut place, items.item(|out| thought.write(out)));
+                    }
+                    widen(&mut place, items.item(|out| write_call(out, id, name, arguments)));
+                }
+                _ => {}
             }
         }
-        if let (false, Some((index, _))) = (written, messages.first()) {
-            let at = self.item(|out| write_words(out, "(no text)"));
-            self.place(*index, at);
+        if let Some(at) = place {
+            items.place(*index, at);
+            written = true;
         }
+    }
+    if let (false, Some((index, _))) = (written, messages.first()) {
+        let at = items.item(|out| write_words(out, "(no text)"));
+        items.place(*index, at);
     }
 }
 

@@ -6,9 +6,8 @@ use crate::kit::{
 };
 use futures_util::StreamExt;
 use gjc_entry::Thinking;
-use gjc_llm::HttpConfig;
-use gjc_llm::anthropic::Anthropic;
-use gjc_llm::{Provider, ProviderError, Rendered, Secret, StreamEvent};
+use gjc_llm::anthropic::remote;
+use gjc_llm::{HttpConfig, Provider, ProviderError, Remote, Rendered, Secret, StreamEvent};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -19,15 +18,15 @@ fn config(base_url: String) -> HttpConfig {
     HttpConfig { key: Some(Secret::new(ASCII_KEY)), ..HttpConfig::new(base_url) }
 }
 
-fn provider(config: HttpConfig) -> Anthropic {
-    Anthropic::new(config, Still::new())
+fn provider(config: HttpConfig) -> Remote {
+    remote(config, Still::new())
 }
 
-fn rendered(provider: &Anthropic) -> Rendered {
+fn rendered(provider: &Remote) -> Rendered {
     provider.render(&request(env(Thinking::Off), vec![user(vec![text("안녕")])]), &Store::new("s", "[]")).unwrap()
 }
 
-fn ask(provider: &Anthropic) -> Answer {
+fn ask(provider: &Remote) -> Answer {
     let body = rendered(provider);
     block_on(provider.stream(body, CancellationToken::new()).collect())
 }
@@ -181,7 +180,7 @@ fn a_key_is_in_no_debug_output_and_a_strange_one_is_refused() {
     assert!(!format!("{config:?} {config:#?} {provider:?}").contains("sk-ant"));
     // Bytes that no header takes.
     let line = HttpConfig { key: Some(Secret::new("sk-ant\nx")), ..config };
-    let (_, error) = assembled(ask(&Anthropic::new(line, Still::new())));
+    let (_, error) = assembled(ask(&remote(line, Still::new())));
     let sentence = error.clone().unwrap().to_string();
     assert!(matches!(error, Some(ProviderError::Auth(_))) && !sentence.contains("sk-ant"), "{sentence}");
 }
