@@ -12,12 +12,16 @@
 //! What never happens here: a row is deleted; a text comes in that nobody gave as a prompt; a caller waits for another
 //! program longer than [`History::PATIENCE`].
 
+mod process;
+mod rows;
+
 use gjc_entry::{Block, Body, Content, Kind, Message, Skeleton, Source, Timestamp};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
+use process::{is_alive, this_process};
+use rows::{Open, by_id, has_table, make_tables, open_rows, recent, sent_again, set_fate, share};
 use rusqlite::config::DbConfig;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _};
@@ -414,76 +418,6 @@ fn read(db: &mut Connection) -> rusqlite::Result<()> {
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
-fn open_rows(db: &Connection, cwd: Option<&str>) -> rusqlite::Result<Vec<Open>> {
-    if !has_table(db, "gjc_prompts")? {
-        return Ok(Vec::new());
-    }
-    let mut rows = db.prepare(&format!(
-        "SELECT {COLUMNS}, file, process FROM gjc_prompts
-         WHERE fate = 'open' AND (?1 IS NULL OR cwd = ?1) ORDER BY created_at, id"
-    ))?;
-    let open =
-        |row: &Row<'_>| Ok(Open { prompt: ours(row)?, file: PathBuf::from(text(row, 7)?), process: text(row, 8)? });
-    rows.query_map([cwd], open)?.collect()
-}
-
-fn recent(db: &Connection, cwd: Option<&str>, query: &str, limit: usize) -> rusqlite::Result<Vec<Prompt>> {
-    // Keys are sorted first, so that not all texts are in memory at once.
-    let mut all = keys(db, "gjc_prompts", cwd)?;
-    // Theirs is in seconds. What looks otherwise than expected has nothing to show.
-    all.extend(
-        keys(db, "history", cwd).unwrap_or_default().into_iter().map(|key| (key.0.saturating_mul(1000), key.1, key.2)),
-    );
-    all.sort_unstable_by(|a, b| b.cmp(a));
-    let (mut found, mut seen): (Vec<Prompt>, HashSet<(String, String)>) = Default::default();
-    for (at, ours, id) in all {
-        if found.len() == limit {
-            break;
-        }
-        let prompt = if ours { by_id(db, id)? } else { by_their_id(db, id, at)? };
-        let Some(prompt) = prompt.filter(|prompt| prompt.holds(query)) else { continue };
-        if seen.insert((prompt.text.clone(), prompt.cwd.clone())) {
-            found.push(prompt);
-        }
-    }
-    Ok(found)
-}
-
-/// (time, whether it is ours, id) of each row of a table.
-fn keys(db: &Connection, table: &str, cwd: Option<&str>) -> rusqlite::Result<Vec<(i64, bool, i64)>> {
-    if !has_table(db, table)? {
-        return Ok(Vec::new());
-    }
-    let ours = table == "gjc_prompts";
-    let mut rows = db.prepare(&format!("SELECT id, created_at FROM {table} WHERE ?1 IS NULL OR cwd = ?1"))?;
-    rows.query_map([cwd], |row| Ok((int(row, 1)?, ours, int(row, 0)?)))?.collect()
-}
-
-fn by_id(db: &Connection, id: i64) -> rusqlite::Result<Option<Prompt>> {
-    if !has_table(db, "gjc_prompts")? {
-        return Ok(None);
-    }
-    let mut row = db.prepare(&format!("SELECT {COLUMNS} FROM gjc_prompts WHERE id = ?1"))?;
-    row.query_row([id], ours).optional()
-}
-
-fn by_their_id(db: &Connection, id: i64, at: i64) -> rusqlite::Result<Option<Prompt>> {
-    let mut row = db.prepare("SELECT prompt, cwd FROM history WHERE id = ?1")?;
-    let prompt = |row: &Row<'_>| {
-        Ok(Prompt {
-            id: None,
-            text: text(row, 0)?,
-            more: 0,
-            cwd: text(row, 1)?,
-            session: None,
-            at: Timestamp::from_millis(at),
-            fate: Fate::Stored,
-            unanswered: false,
-        })
-    };
-    row.query_row([id], prompt).optional()
-}
-
 fn cannot_open(why: &rusqlite::Error) -> bool {
     matches!(why.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
@@ -492,144 +426,9 @@ fn has_journal(path: &Path) -> bool {
     fs::metadata(format!("{}-wal", path.display())).is_ok_and(|meta| meta.len() > 0)
 }
 
-/// A row that is open, with what tells whether it still is.
-struct Open {
-    prompt: Prompt,
-    file: PathBuf,
-    process: String,
-}
-
-/// Of `gjc_prompts`, for [`ours`].
-const COLUMNS: &str = "id, prompt, more, cwd, session, created_at, fate";
-
-fn ours(row: &Row<'_>) -> rusqlite::Result<Prompt> {
-    Ok(Prompt {
-        id: Some(int(row, 0)?),
-        text: text(row, 1)?,
-        more: usize::try_from(int(row, 2)?).unwrap_or(0),
-        cwd: text(row, 3)?,
-        session: Some(text(row, 4)?),
-        at: Timestamp::from_millis(int(row, 5)?),
-        fate: Fate::from_word(&text(row, 6)?),
-        unanswered: false,
-    })
-}
-
-/// A column as text, whatever another program has put there.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Null => String::new(),
-    })
-}
-
-/// A column as a number; 0 where it is none.
-fn int(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Integer(number) => number,
-        ValueRef::Real(number) => number as i64,
-        _ => 0,
-    })
-}
-
 /// Text as it is compared in a search.
 fn folded(text: &str) -> String {
     text.nfc().flat_map(char::to_lowercase).collect()
-}
-
-fn set_fate(tx: &Transaction<'_>, id: i64, fate: Fate) -> rusqlite::Result<()> {
-    // What a person has said of a prompt is not taken back by what a program finds out later.
-    tx.execute("UPDATE gjc_prompts SET fate = ?2 WHERE id = ?1 AND fate = 'open'", params![id, fate.as_str()]).map(drop)
-}
-
-fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let mut found = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;
-    found.exists([name])
-}
-
-fn make_tables(tx: &Transaction<'_>) -> rusqlite::Result<()> {
-    tx.execute_batch(
-        "CREATE TABLE IF NOT EXISTS gjc_prompts (
-             id INTEGER PRIMARY KEY AUTOINCREMENT,
-             prompt TEXT NOT NULL,
-             more INTEGER NOT NULL,
-             cwd TEXT NOT NULL,
-             session TEXT NOT NULL,
-             file TEXT NOT NULL,
-             created_at INTEGER NOT NULL,
-             process TEXT NOT NULL,
-             fate TEXT NOT NULL
-         );
-         CREATE INDEX IF NOT EXISTS gjc_prompts_open ON gjc_prompts(cwd) WHERE fate = 'open';",
-    )?;
-    // Theirs is made where it is missing, and left as it is where not.
-    theirs(tx, || {
-        if has_table(tx, "history")? {
-            return Ok(());
-        }
-        tx.execute_batch(
-            "CREATE TABLE history (
-                 id INTEGER PRIMARY KEY AUTOINCREMENT,
-                 prompt TEXT NOT NULL,
-                 created_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s','now') AS INTEGER)),
-                 cwd TEXT
-             );
-             CREATE INDEX IF NOT EXISTS idx_history_created_at ON history(created_at DESC);
-             CREATE VIRTUAL TABLE IF NOT EXISTS history_fts USING fts5(prompt, content='history', content_rowid='id');
-             CREATE TRIGGER IF NOT EXISTS history_ai AFTER INSERT ON history BEGIN
-                 INSERT INTO history_fts(rowid, prompt) VALUES (new.id, new.prompt);
-             END;",
-        )
-    })
-}
-
-/// The open prompts of ended processes that a new one repeats.
-fn sent_again(tx: &Transaction<'_>, said: &Said) -> rusqlite::Result<Vec<i64>> {
-    let mut open = tx.prepare("SELECT id, prompt, process FROM gjc_prompts WHERE fate = 'open' AND cwd = ?1")?;
-    let mut rows = open.query([&said.cwd])?;
-    let mut again = Vec::new();
-    while let Some(row) = rows.next()? {
-        // A shell takes the last line feeds away when it puts a text in for a command.
-        if text(row, 1)?.trim() == said.text.trim() && !is_alive(&text(row, 2)?) {
-            again.push(int(row, 0)?);
-        }
-    }
-    Ok(again)
-}
-
-/// Gives a prompt to the other programs.
-fn share(tx: &Transaction<'_>, said: &Said) -> rusqlite::Result<()> {
-    let seconds = said.at.as_millis().div_euclid(1000);
-    theirs(tx, || {
-        let last = "SELECT prompt FROM history ORDER BY id DESC LIMIT 1";
-        if tx.query_row(last, [], |row| text(row, 0)).optional()?.is_some_and(|last| last == said.text) {
-            return Ok(());
-        }
-        let insert = "INSERT INTO history (prompt, created_at, cwd) VALUES (?1, ?2, ?3)";
-        match tx.execute(insert, params![said.text, seconds, said.cwd]) {
-            // Some versions have each text once, with the time of its last use.
-            Err(why) if why.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                let update = "UPDATE history SET created_at = ?2, cwd = ?3 WHERE prompt = ?1";
-                tx.execute(update, params![said.text, seconds, said.cwd]).map(drop)
-            }
-            other => other.map(drop),
-        }
-    })
-}
-
-/// Does something with the other programs' table, wholly or not at all. It is theirs: where it is not what is expected,
-/// ours has the prompt all the same. A disk that fails is no matter of theirs.
-fn theirs(tx: &Transaction<'_>, work: impl FnOnce() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
-    tx.execute_batch("SAVEPOINT theirs")?;
-    if let Err(why) = work() {
-        if matches!(why.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
-            return Err(why);
-        }
-        tx.execute_batch("ROLLBACK TO theirs")?;
-    }
-    tx.execute_batch("RELEASE theirs")
 }
 
 /// Whether a row's session holds its prompt: a person's message with its words, not older than it, and not `taken` for
@@ -693,37 +492,4 @@ fn make_dir(dir: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => fs::File::open(parent)?.sync_all(),
     }
-}
-
-/// This process, so that another one can tell whether it still runs: boot, number, time of its start.
-fn this_process() -> String {
-    let pid = std::process::id();
-    format!("{}/{pid}/{}", boot(), started(pid).unwrap_or_default())
-}
-
-/// Whether a process still runs. One of another boot, or of another machine, counts as ended: at worst a prompt is offered
-/// that is being answered elsewhere.
-fn is_alive(process: &str) -> bool {
-    let mut parts = process.split('/');
-    let (Some(then), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else { return false };
-    let Ok(pid) = pid.parse::<u32>() else { return false };
-    if start.is_empty() {
-        // No /proc on that system: a number that is in use must do.
-        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-        return pid.is_some_and(|pid| !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH)));
-    }
-    then == boot() && started(pid).is_some_and(|now| now == start)
-}
-
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
-}
-
-/// When a process was started, in clock ticks since boot; `None` when it is not there, or only its body is.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then(|| fields.nth(18).map(Into::into))?
 }
