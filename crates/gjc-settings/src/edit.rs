@@ -59,6 +59,11 @@ pub fn set(path: &Path, text: &str, key: &str, word: &str) -> Result<String, Not
             meant: nearest(key, SETTINGS.iter().map(|setting| setting.key)),
         });
     };
+    // Easily typed by accident; whoever means it can say so.
+    if word.trim().is_empty() {
+        let hint = "a list without names is written []".to_owned();
+        return Err(NotSet::Wrong { key: setting.key, sentence: "no value is given".into(), hint: Some(hint) });
+    }
     let plain = (setting.check)(&(setting.typed)(word)).map_err(|wrong| NotSet::Wrong {
         key: setting.key,
         sentence: wrong.sentence,
@@ -71,7 +76,7 @@ pub fn set(path: &Path, text: &str, key: &str, word: &str) -> Result<String, Not
         path: path.display().to_string(),
         line: text[..at.min(text.len())].matches('\n').count() + 1,
         why,
-        value: format!("{key}: {value}"),
+        value: by_hand_of(key, &value),
     };
     let Edit { at, with } = edit(text, root.as_ref(), setting.key, &value).map_err(|(at, why)| by_hand(at, why))?;
     let mut edited = text.to_owned();
@@ -87,6 +92,13 @@ pub fn set(path: &Path, text: &str, key: &str, word: &str) -> Result<String, Not
     others(&mut before);
     others(&mut after);
     if took && before == after { Ok(edited) } else { Err(by_hand(at.start, "its form is unusual")) }
+}
+
+/// How a person writes it, on one line.
+fn by_hand_of(key: &str, value: &str) -> String {
+    let (mut written, mut parts) = (String::new(), key.split('.').rev());
+    written.push_str(&format!("{}: {value}", parts.next().unwrap_or(key)));
+    parts.fold(written, |inner, part| format!("{part}: {{{inner}}}"))
 }
 
 struct Edit {

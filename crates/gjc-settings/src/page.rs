@@ -116,9 +116,10 @@ Anybody may have written a project's file. Until you trust it, it can only make 
 value is left out, and you are told. Some settings no project may have at all: a file with one is an error. `.gjc` and its file
 must be no symbolic links.
 
-`gjc --trust-project -p …` trusts the file as it is in that moment, byte for byte, at that real path. Any change takes the trust away,
-until the same bytes stand there again. What is trusted is kept in `~/.gjc/agent/trust`, one file a project; delete one to
-take the trust back.
+`gjc --trust-project -p …` trusts the file, and the project's instruction files (`AGENTS.md`, `CLAUDE.md`), as they are in that
+moment, byte for byte, at their real paths. Any change takes the trust of that file away, until the same bytes stand there
+again. What is trusted is kept in `~/.gjc/agent/trust`, one file a project, and in `instructions` in it, one for each
+instruction file; delete one to take the trust back.
 
 ## `gjc config set`
 

@@ -379,6 +379,16 @@ fn one_of(what: &str, word: &str, choices: &[&str]) -> Result<(), Wrong> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address(pub String);
 
+impl Address {
+    /// Whether a text is one; else what is wrong, and the way out.
+    ///
+    /// # Errors
+    /// Sentence and hint.
+    pub fn check(text: &str) -> Result<(), (String, Option<String>)> {
+        Self::read(&Self::typed(text)).map(drop).map_err(|wrong| (wrong.sentence, wrong.hint))
+    }
+}
+
 impl Value for Address {
     fn wanted() -> String {
         "an address that begins with http:// or https://".into()

@@ -79,7 +79,8 @@ pub(crate) struct SessionArgs {
     /// The folder to work in.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Trust the project's settings (.gjc/config.yml) as they are now; any change takes that away.
+    /// Trust the project's settings (.gjc/config.yml) and instructions (AGENTS.md) as they are now; any change of a file takes
+    /// that away.
     #[arg(long)]
     pub(crate) trust_project: bool,
     /// A file whose text replaces the system prompt.

@@ -61,7 +61,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     // The settings are those of the project in which the session goes on.
     let project = before.cwd.as_deref().filter(|_| args.cwd.is_none()).and_then(|cwd| real_dir(cwd).ok());
-    let (effective, mut notices) = settings::of_session(env, args, project.as_deref().unwrap_or(&here))?;
+    let (effective, has_project_settings, mut notices) =
+        settings::of_session(env, args, project.as_deref().unwrap_or(&here))?;
     let settings = &effective.settings;
     let named = match before.model {
         Some(had) if args.model.is_none() => had,
@@ -89,6 +90,9 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let instructions = Instructions::read(&env.dirs.agent, &cwd, args.trust_project);
     notices.extend(instructions.notices.iter().cloned());
+    if args.trust_project && !has_project_settings && !instructions.of_project {
+        notices.push("the project has neither settings nor instructions to trust".into());
+    }
     if tools.get("bash").is_some() {
         notices.extend(confinement.notices(&cwd));
     }
@@ -175,8 +179,9 @@ async fn resume(
     let recorded = PathBuf::from(&writer.header().cwd);
     let cwd = if cwd_given || recorded.as_os_str().is_empty() {
         here.into()
-    } else if recorded.is_dir() {
-        recorded
+    } else if let Ok(real) = real_dir(&recorded) {
+        // Another program, or a folder that was moved and linked, may have left another way to it.
+        real
     } else {
         notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
         here.into()

@@ -23,6 +23,11 @@ impl Failure {
         Self { code: 2, ..Self::new(sentence) }
     }
 
+    /// A person ended it: exit code 130.
+    pub(crate) fn interrupted() -> Self {
+        Self { code: 130, ..Self::new("interrupted") }
+    }
+
     /// A refusal of what was typed: exit code 2.
     pub(crate) fn misuse(refusal: gjc_protocol::Refusal) -> Self {
         Self { hint: refusal.hint, ..Self::usage(refusal.sentence) }

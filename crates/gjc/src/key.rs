@@ -1,6 +1,7 @@
 //! A provider's key from a command of the person's: asked once, bounded, and never shown, whatever the command prints.
 
 use crate::failure::Failure;
+use crate::print::interrupted;
 use gjc_entry::Env;
 use gjc_llm::Secret;
 use gjc_process::{Exit, OutputCap, Spawn};
@@ -35,15 +36,24 @@ async fn ask_within(
     spawn.env = env.vars.iter().map(|(name, value)| (name.into(), value.into())).collect();
     spawn.timeout = Some(limit);
     spawn.cap = OutputCap { keep_head: LONGEST + 1, keep_tail: 1 };
-    let finished = gjc_process::run(spawn, CancellationToken::new(), None)
-        .await
-        .map_err(|error| refused(format!("could not be started: {error}")))?;
+    let cancel = CancellationToken::new();
+    let run = gjc_process::run(spawn, cancel.clone(), None);
+    tokio::pin!(run);
+    let ran = tokio::select! {
+        ran = &mut run => ran,
+        // All that it started ends with it: nobody is asked for a password by what is left of an interrupted gjc.
+        () = interrupted() => {
+            cancel.cancel();
+            run.await
+        }
+    };
+    let finished = ran.map_err(|error| refused(format!("could not be started: {error}")))?;
     match finished.exit {
         Exit::Code(0) => {}
         Exit::Code(code) => return Err(refused(format!("ended with exit code {code}"))),
         Exit::TimedOut => return Err(refused(format!("did not end within {limit:?}"))),
         Exit::Signal(signal) => return Err(refused(format!("was killed by signal {signal}"))),
-        Exit::Cancelled => return Err(refused("was cancelled".into())),
+        Exit::Cancelled => return Err(Failure::interrupted()),
     }
     let printed = std::str::from_utf8(&finished.output.head).unwrap_or_default().trim();
     if finished.output.total_bytes > LONGEST as u64 {

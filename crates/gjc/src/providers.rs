@@ -3,10 +3,11 @@
 
 use crate::failure::Failure;
 use crate::key;
+use crate::settings::misuse;
 use gjc_entry::{Env, ModelRef};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{HttpConfig, Provider, Secret, anthropic, openai, openai_responses, scripted};
-use gjc_settings::{CommandLine, Effective, Origin};
+use gjc_settings::{Address, CommandLine, Effective, Origin};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,11 +97,17 @@ async fn key(
 /// it, else OpenAI.
 async fn openai_config(env: &Env, effective: &Effective) -> Result<HttpConfig, Failure> {
     let settings = &effective.settings.openai;
-    let url = settings.url.as_ref().map(|url| url.0.as_str());
-    let config = HttpConfig::new(url.or_else(|| env.vars.get("OPENAI_BASE_URL")).unwrap_or(openai::URL));
-    // A server on this machine needs none: nobody is asked to unlock one for it.
-    let command = settings.key_command.as_ref().filter(|_| !config.is_loopback());
-    let config = HttpConfig { key: key(env, effective, "openai", OPENAI_KEY, command).await?, ..config };
+    let variable = || env.vars.get("OPENAI_BASE_URL").filter(|url| !url.is_empty());
+    let url = match (&settings.url, variable()) {
+        (Some(url), _) => url.0.as_str(),
+        (None, Some(url)) => {
+            Address::check(url).map_err(|(sentence, hint)| misuse((format!("OPENAI_BASE_URL: {sentence}"), hint)))?;
+            url
+        }
+        (None, None) => openai::URL,
+    };
+    let key = key(env, effective, "openai", OPENAI_KEY, settings.key_command.as_ref()).await?;
+    let config = HttpConfig { key, ..HttpConfig::new(url) };
     if config.key.is_none() && !config.is_loopback() {
         return Err(Failure::new("there is no key for openai").hint(
             "set OPENAI_API_KEY (to any word for a server that asks for none) or providers.openai.keyCommand, or name a server on this machine with --provider-url",

@@ -35,14 +35,12 @@ impl Files {
         Ok(Self { user, project, root, trusted })
     }
 
-    /// Lets the project's file in as it was read, and says so.
-    fn trust(&mut self, env: &Env) -> Result<String, Failure> {
-        let Some(document) = &self.project else {
-            return Ok(format!("there is no {} to trust", project_file(&self.root).display()));
-        };
+    /// Lets the project's file in as it was read, and says so; `None` where there is none.
+    fn trust(&mut self, env: &Env) -> Result<Option<String>, Failure> {
+        let Some(document) = &self.project else { return Ok(None) };
         Trust::new(&env.dirs.agent).grant(&self.root, document.hash())?;
         self.trusted = true;
-        Ok(format!("{} is trusted as it is ({})", document.path().display(), document.hash()))
+        Ok(Some(format!("{} is trusted as it is ({})", document.path().display(), document.hash())))
     }
 
     /// What counts.
@@ -56,8 +54,9 @@ impl Files {
     }
 }
 
-/// What counts for a session in a folder, which is a real path, and what a person should know of that.
-pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(Effective, Vec<String>), Failure> {
+/// What counts for a session in a folder, which is a real path; whether the project has settings of its own; and what a
+/// person should know of all that.
+pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(Effective, bool, Vec<String>), Failure> {
     let flags = [
         ("models.default", args.model.clone()),
         // It is that of whoever answers.
@@ -70,14 +69,15 @@ pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(E
     let mut files = Files::read(env, cwd)?;
     let mut notices = Vec::new();
     if args.trust_project {
-        notices.push(files.trust(env)?);
+        notices.extend(files.trust(env)?);
     }
     let effective = files.effective(&flags);
     notices.extend(effective.ignored.iter().map(ToString::to_string));
-    Ok((effective, notices))
+    Ok((effective, files.project.is_some(), notices))
 }
 
-fn misuse((sentence, hint): (String, Option<String>)) -> Failure {
+/// A word that a setting cannot have.
+pub(crate) fn misuse((sentence, hint): (String, Option<String>)) -> Failure {
     let failure = Failure::usage(sentence);
     match hint {
         Some(hint) => failure.hint(hint),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Reads a body of server-sent events, cut into pieces wherever the network liked.
 ///
 /// The stream ends after [`StreamEvent::Stop`] or after one error; a body that ends before `response.completed` or
-/// `response.incomplete` is a [`ProviderError::Cut`]. Needs a tokio runtime with time.
+/// `response.incomplete`, or with `[DONE]` before each item has ended, is a [`ProviderError::Cut`]. Needs a tokio runtime with time.
 pub fn decode<S, B, E>(body: S) -> BoxStream<'static, Result<StreamEvent, ProviderError>>
 where
     S: Stream<Item = Result<B, E>> + Send + Unpin + 'static,
@@ -111,8 +111,9 @@ impl Decode for Decoder {
         let mut events = Vec::new();
         if data.trim() == "[DONE]" {
             // Behind `response.completed` nothing is read any more: this one came instead of it.
-            if self.blocks == 0 {
-                return Err(self.cut("the provider ended the answer before it began".into()));
+            // It may be whole all the same: each of its items has ended.
+            if self.blocks == 0 || self.items.values().any(|item| !item.done) {
+                return Err(self.cut("the provider ended the answer before it was whole".into()));
             }
             self.finish(None, &mut events)?;
             return Ok(events);

@@ -289,3 +289,27 @@ fn what_a_server_refuses_is_not_sent() {
         let _: serde_json::Value = serde_json::from_str(&body).unwrap();
     }
 }
+
+#[test]
+fn an_end_that_comes_before_each_item_has_ended_is_no_end() {
+    let events = |done: bool| {
+        let mut body = String::from("data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
+        for event in [
+            r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"m","type":"message"}}"#,
+            r#"{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"half an ans"}"#,
+        ] {
+            body += &format!("data: {event}\n\n");
+        }
+        if done {
+            body += "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"id\":\"m\",\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"half an ans\"}]}}\n\n";
+        }
+        body + "data: [DONE]\n\n"
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let read = |body: String| {
+        let pieces = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from(body))]);
+        runtime.block_on(futures_util::StreamExt::collect::<Vec<_>>(openai_responses::decode(pieces)))
+    };
+    assert!(matches!(read(events(false)).last(), Some(Err(ProviderError::Cut { .. }))));
+    assert!(matches!(read(events(true)).last(), Some(Ok(gjc_llm::StreamEvent::Stop(StopReason::Stop)))));
+}

@@ -20,7 +20,7 @@ fn a_value_is_replaced_where_it_stands() {
             "session:\n    durability: none # x\n",
         ),
         ("tools: [read,   bash] # 도구\n", "tools", "read, edit", "tools: [read, edit] # 도구\n"),
-        ("tools:   # 아래\n  [read]\n", "tools", "", "tools:   # 아래\n  []\n"),
+        ("tools:   # 아래\n  [read]\n", "tools", "[]", "tools:   # 아래\n  []\n"),
         ("tools: [read]", "tools", "[bash]", "tools: [bash]"),
         ("bash:\r\n  timeout: 1m\r\n", "bash.timeout", "90s", "bash:\r\n  timeout: 90s\r\n"),
         ("bash: # 나중\n  # 설명\n", "bash.timeout", "2m", "bash: # 나중\n  timeout: 2m\n  # 설명\n"),

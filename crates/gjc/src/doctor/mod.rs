@@ -75,7 +75,7 @@ impl Finding {
 pub(crate) fn run(env: &Env, cwd: Option<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
     let cwd = real_dir(cwd.as_deref().unwrap_or(Path::new(".")))?;
     let mut findings = sandbox::findings(env, &cwd)?;
-    findings.extend(surroundings::findings(env)?);
+    findings.extend(surroundings::findings(env, &cwd)?);
     findings.extend(storage::findings(env));
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
     if json {

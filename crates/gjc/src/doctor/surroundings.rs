@@ -3,19 +3,47 @@
 use super::Finding;
 use crate::failure::Failure;
 use crate::providers::KEYS;
+use crate::settings::Files;
 use crate::world;
 use gjc_entry::{Env, Vars};
 use gjc_process::{Exit, Spawn};
+use gjc_settings::{Origin, SETTINGS};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The oldest git that the tests of this project run with.
 const GIT_FLOOR: (u32, u32) = (2, 39);
 
-pub(super) fn findings(env: &Env) -> Result<Vec<Finding>, Failure> {
+pub(super) fn findings(env: &Env, cwd: &Path) -> Result<Vec<Finding>, Failure> {
     let terminal = std::io::stdout().is_terminal();
-    Ok(vec![git(env)?, self::terminal(&env.vars, terminal), locale(&env.vars), keys(&env.vars)])
+    let (settings, commands) = settings(env, cwd);
+    Ok(vec![git(env)?, self::terminal(&env.vars, terminal), locale(&env.vars), settings, keys(&env.vars, &commands)])
+}
+
+/// Whether the settings of a folder can be read, and the names of those that give a key.
+fn settings(env: &Env, cwd: &Path) -> (Finding, Vec<String>) {
+    let files = match Files::read(env, cwd) {
+        Ok(files) => files,
+        Err(failure) => {
+            let told = failure.to_string();
+            let first = told.lines().next().unwrap_or_default();
+            let hint = "mend that line: no session begins before; gjc config list shows more";
+            return (Finding::problem("settings", first, hint), Vec::new());
+        }
+    };
+    let (_, project, trusted) = files.project();
+    let says = match (project, trusted) {
+        (false, _) => "they can be read",
+        (true, true) => "they can be read; the project's are trusted",
+        (true, false) => "they can be read; the project's are not trusted, and can only be stricter",
+    };
+    let commands = SETTINGS.iter().filter(|setting| setting.key.ends_with(".keyCommand"));
+    let effective = files.effective(&[]);
+    let given = |key: &str| effective.get(key).is_some_and(|layered| layered.origin != Origin::Default);
+    let commands = commands.map(|setting| setting.key.to_owned()).filter(|key| given(key)).collect();
+    (Finding::ok("settings", says), commands)
 }
 
 fn git(env: &Env) -> Result<Finding, Failure> {
@@ -82,8 +110,10 @@ fn is_utf8(value: &str) -> bool {
     encoding.eq_ignore_ascii_case("utf-8") || encoding.eq_ignore_ascii_case("utf8")
 }
 
-fn keys(vars: &Vars) -> Finding {
-    let set: Vec<_> = KEYS.iter().copied().filter(|name| vars.get(name).is_some()).collect();
+/// Names alone. `commands`: the settings that give a key when one is wanted.
+fn keys(vars: &Vars, commands: &[String]) -> Finding {
+    let mut set: Vec<&str> = KEYS.iter().copied().filter(|name| vars.get(name).is_some()).collect();
+    set.extend(commands.iter().map(String::as_str));
     if set.is_empty() {
         Finding::note(
             "keys",

@@ -1,7 +1,9 @@
 //! The language of what is said to a person. English is what the code says; another language is made of that at the door
-//! (`out::talk`), sentence by sentence, from a table. What programs read (JSON, codes, standard output) is never translated.
+//! (`out::talk`, help, the rows of `gjc doctor`), sentence by sentence, from a table. What programs read (JSON, codes, answers,
+//! lists of sessions and settings) is never translated.
 //!
-//! A test looks through the source for sentences and finds each of them in the table.
+//! A test looks through the source for sentences that are said directly and finds each of them in the table. What is put together
+//! from parts is translated as far as its parts are known.
 
 mod help;
 mod josa;

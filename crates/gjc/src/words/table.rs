@@ -52,6 +52,9 @@ impl Table {
 
     fn say_within(&self, sentence: &str, depth: usize) -> String {
         let Some(depth) = depth.checked_sub(1) else { return sentence.to_owned() };
+        if let Some((place, rest)) = after_place(sentence) {
+            return format!("{place}{}", self.say_within(rest, depth));
+        }
         let found = self.pairs.iter().find_map(|pair| Some((pair, pair.differing(sentence)?)));
         let Some((pair, differing)) = found else {
             // A place or a name may stand before the sentence.
@@ -78,7 +81,8 @@ impl Pair {
             rest = behind;
         }
         found.push(rest.strip_suffix(last)?);
-        Some(found)
+        // What a bracket opens ends in the same piece: a shorter sentence must not take the end of a longer one.
+        found.iter().all(|piece| piece.matches('(').count() == piece.matches(')').count()).then_some(found)
     }
 
     fn fill(&self, differing: &[String]) -> String {
@@ -98,6 +102,17 @@ impl Pair {
         filled.push_str(rest);
         filled
     }
+}
+
+/// A sentence without the `file:line:column: ` before it.
+fn after_place(sentence: &str) -> Option<(&str, &str)> {
+    let numbers = |place: &str| {
+        let mut parts = place.rsplitn(3, ':');
+        let number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+        number(parts.next()) && number(parts.next()) && parts.next().is_some()
+    };
+    let at = sentence.match_indices(": ").map(|(at, _)| at).find(|at| numbers(&sentence[..*at]))?;
+    Some(sentence.split_at(at + 2))
 }
 
 #[cfg(test)]
@@ -128,6 +143,11 @@ no room
             ),
             ("no room at all", "no room at all"),
             ("/집/설정.yml:2:3: no room", "/집/설정.yml:2:3: 자리가 없습니다"),
+            (
+                "/새 집: x/설정.yml:2:3: 메모 cannot be read: no room",
+                "/새 집: x/설정.yml:2:3: 메모를 읽을 수 없습니다: 자리가 없습니다",
+            ),
+            ("메모 cannot be read (attempt 2)", "메모 cannot be read (attempt 2)"),
             ("", ""),
         ] {
             assert_eq!(table.say(from), said);

@@ -89,3 +89,18 @@ fn a_repository_that_points_at_a_person_s_secrets_gets_nothing_and_is_named() {
     assert!(!system(&stub, 0).contains("비밀 열쇠"));
     assert!(trusted(&the_session(&home)));
 }
+
+#[test]
+fn a_session_whose_folder_is_reached_by_a_link_now_keeps_its_instructions() {
+    let home = Home::new();
+    home.write("project/AGENTS.md", "들여쓰기는 탭이다.");
+    let stub = replies(["하나", "둘"].map(|said| text(said).reply()));
+    ask(&home, &stub, "처음").output().ok();
+    let (work, moved) = (home.work(), home.work().with_file_name("옮긴 곳"));
+    std::fs::rename(&work, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &work).unwrap();
+    let id = id_of(&the_session(&home));
+    let output = ask(&home, &stub, "다시").args(["--resume", &id]).output().ok();
+    assert!(!output.err().contains("left out"), "{}", output.err());
+    assert!(system(&stub, 1).contains("들여쓰기는 탭이다."));
+}

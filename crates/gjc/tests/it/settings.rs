@@ -302,3 +302,71 @@ fn the_tools_of_the_settings_are_those_that_there_are() {
     ask(&home, &stub, "x").output().ok();
     assert_eq!(tools(&stub.requests()[0].json()), gjc_settings::TOOLS);
 }
+
+#[test]
+fn what_cannot_be_edited_is_shown_in_a_form_that_counts() {
+    let home = Home::new();
+    let file = user(&home, "retry: {attempts: 3}\n");
+    let refused = look(&home, &["config", "set", "retry.attempts", "4"]).output();
+    assert_eq!(refused.code(), Some(2), "{refused}");
+    let err = refused.err();
+    let by_hand = err.lines().find_map(|line| line.split_once("by hand it is: ")).unwrap().1;
+    std::fs::write(&file, by_hand).unwrap();
+    assert_eq!(look(&home, &["config", "get", "retry.attempts"]).output().ok().out(), "4\n");
+    let empty = look(&home, &["config", "set", "tools", ""]).output();
+    assert!(empty.code() == Some(2) && empty.err().contains("no value is given"), "{empty}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), by_hand);
+}
+
+#[test]
+fn a_key_command_ends_with_an_interrupted_gjc() {
+    let home = Home::new();
+    let mark = home.tmp().join("begun");
+    user(
+        &home,
+        format!("providers:\n  anthropic:\n    keyCommand: \"echo $$ > '{}'; sleep 60; echo K\"\n", mark.display()),
+    );
+    let mut run = gjc(&home).args(["-p", "x"]).env_remove("ANTHROPIC_API_KEY").spawn();
+    run.close_stdin();
+    let begun = std::time::Instant::now();
+    let pid = loop {
+        assert!(begun.elapsed().as_secs() < 30, "the command was not begun");
+        if let Some(pid) = std::fs::read_to_string(&mark).ok().and_then(|text| text.trim().parse::<u32>().ok()) {
+            break pid;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    run.interrupt();
+    assert_eq!(run.wait().code(), Some(130));
+    // `sleep` is in the session of the shell.
+    let session =
+        |stat: String| stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(3).map(String::from));
+    let left: Vec<_> = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok())
+        .filter(|stat| !stat.contains(") Z ") && session(stat.clone()) == Some(pid.to_string()))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_key_command_is_asked_for_any_server_that_is_named() {
+    let home = Home::new();
+    let stub = replies([testkit::openai::Chat::new("c").text("네").reply()]);
+    user(&home, format!("providers:\n  openai:\n    url: {}\n    keyCommand: echo local-key\n", stub.url()));
+    gjc(&home).args(["-p", "x", "--model", "openai/qwen3"]).output().ok();
+    assert_eq!(stub.requests()[0].header("authorization"), Some("Bearer local-key"));
+}
+
+#[test]
+fn the_variable_of_other_programs_is_checked_as_a_setting_is() {
+    let home = Home::new();
+    for (url, why) in [("http://u:pw@127.0.0.1:9", "no name or password"), ("notaurl", "no address of a server")] {
+        let run =
+            gjc(&home).args(["-p", "x", "--model", "openai/m"]).env("OPENAI_BASE_URL", url).env("OPENAI_API_KEY", KEY);
+        let out = run.output();
+        assert!(out.code() == Some(2) && out.err().contains("OPENAI_BASE_URL") && out.err().contains(why), "{out}");
+        assert!(!out.err().contains("pw@"), "{out}");
+    }
+}
