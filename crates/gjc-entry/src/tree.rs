@@ -100,6 +100,18 @@ pub struct Skeleton {
     running: Option<Label>,
     patches: HashMap<At, At>,
     generation: u64,
+    /// Labels of lines that were mended, which are not joined to the entries behind them yet.
+    unsettled: Vec<Mended>,
+    /// All entries by where their lines begin. Only made where mended lines stand out of file order.
+    by_offset: OnceLock<Vec<u32>>,
+}
+
+/// A label that counts for the entries of these places.
+#[derive(Debug, Clone, Copy)]
+struct Mended {
+    from: usize,
+    to: usize,
+    label: Label,
 }
 
 /// What [`Skeleton::push`] noticed.
@@ -218,6 +230,9 @@ impl Skeleton {
                 (u32::try_from(self.foreign.len() - 1).unwrap_or(u32::MAX), FOREIGN_ID)
             }
         };
+        if let Some(by_offset) = self.by_offset.get_mut() {
+            by_offset.push(ordinal.0);
+        }
         self.nodes.push(Node {
             off: new.at.off.into(),
             len: new.at.len.into(),
@@ -232,19 +247,37 @@ impl Skeleton {
     }
 
     /// A line that was cut has its place; the whole copy of it that came later gives the content, and its label, which from
-    /// the place on is the session's too.
+    /// the place on is the session's too. [`Skeleton::settle`] is to be called once after the last of them.
     pub fn mend(&mut self, ordinal: Ordinal, at: At, kind: Kind, label: Option<Label>) {
-        let Some(nodes) = self.nodes.get_mut(ordinal.0 as usize..).filter(|nodes| !nodes.is_empty()) else { return };
-        (nodes[0].off, nodes[0].len, nodes[0].kind) = (at.off.into(), at.len.into(), kind as u8);
+        let Some(node) = self.nodes.get_mut(ordinal.0 as usize) else { return };
+        (node.off, node.len, node.kind) = (at.off.into(), at.len.into(), kind as u8);
         self.generation += 1;
+        self.by_offset = OnceLock::new();
         let Some(label) = label else { return };
-        for node in nodes {
-            let joined =
-                Label { level: node.label().level.max(label.level), trusted: node.label().trusted && label.trusted };
-            node.label = joined.level as u8 | u8::from(joined.trusted) << 2;
-        }
+        self.unsettled.push(Mended { from: ordinal.0 as usize, to: self.nodes.len(), label });
         let level = self.label().level.max(label.level);
         self.running = Some(Label { level, trusted: label.trusted });
+    }
+
+    /// Joins the labels of all mended lines to the entries between them and the place where each was found again: one walk
+    /// for all, however many there are.
+    pub fn settle(&mut self) {
+        let mut mended = std::mem::take(&mut self.unsettled);
+        mended.sort_unstable_by_key(|mended| mended.from);
+        let (mut waiting, mut level, mut untrusted_to) = (mended.iter().peekable(), Level::Public, 0);
+        let first = waiting.peek().map_or(self.nodes.len(), |mended| mended.from);
+        for (at, node) in self.nodes.iter_mut().enumerate().skip(first) {
+            while let Some(mended) = waiting.next_if(|mended| mended.from == at) {
+                // What came after it was found has its level by itself: levels never fall.
+                level = level.max(mended.label.level);
+                if !mended.label.trusted {
+                    untrusted_to = untrusted_to.max(mended.to);
+                }
+            }
+            let label = node.label();
+            let joined = Label { level: label.level.max(level), trusted: label.trusted && at >= untrusted_to };
+            node.label = joined.level as u8 | u8::from(joined.trusted) << 2;
+        }
     }
 
     /// Changes whenever anything but a new entry at the end has changed: what was folded before has to be folded again.
@@ -325,11 +358,19 @@ impl Skeleton {
     /// The entry whose line begins at an offset.
     #[must_use]
     pub fn at_offset(&self, off: u64) -> Option<Ordinal> {
-        // In file order but for the few that were mended.
         let near = self.nodes.partition_point(|node| node.off < off);
-        let found = self.nodes.get(near).filter(|node| node.off == off).map(|_| near);
-        let found = found.or_else(|| self.nodes.iter().position(|node| node.off == off))?;
-        u32::try_from(found).ok().map(Ordinal)
+        if self.nodes.get(near).is_some_and(|node| node.off == off) {
+            return u32::try_from(near).ok().map(Ordinal);
+        }
+        // In file order but for those that were mended.
+        let off_of = |at: u32| self.nodes.get(at as usize).map(|node| node.off.get());
+        let by_offset = self.by_offset.get_or_init(|| {
+            let mut all: Vec<u32> = (0..).take(self.nodes.len()).collect();
+            all.sort_unstable_by_key(|at| off_of(*at));
+            all
+        });
+        let near = by_offset.binary_search_by_key(&Some(off), |at| off_of(*at)).ok()?;
+        by_offset.get(near).copied().map(Ordinal)
     }
 
     /// How many entries.
@@ -545,11 +586,55 @@ mod tests {
         tree.push(node(2, Some(1), None));
         tree.push(node(3, Some(2), None));
         tree.mend(Ordinal(1), At { off: 99, len: 9 }, Kind::Message, Some(secret));
+        tree.settle();
         let labels: Vec<Label> = tree.iter().map(|(_, node)| node.label()).collect();
         assert_eq!(labels, [Label::PUBLIC_TRUSTED, secret, secret]);
         assert_eq!((tree.label(), tree.generation()), (secret, 1));
         tree.push(node(4, Some(3), None));
         assert_eq!(tree.label(), secret);
+    }
+
+    /// All mends settled at once are what each would have done when it came, and every entry is found where it stands.
+    #[test]
+    fn many_mends_are_settled_as_if_one_by_one() {
+        let (mut seed, mut next) = (7_u64, 0_u32);
+        let mut dice = |sides: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % sides
+        };
+        for _ in 0..300 {
+            let (mut tree, mut model) = (Skeleton::default(), Vec::<Label>::new());
+            let mut running = Label::PUBLIC_TRUSTED;
+            for _ in 0..dice(40) {
+                next += 1;
+                let label = (dice(3) == 0)
+                    .then(|| Label { level: Level::from_index(u8::try_from(dice(4)).unwrap()), trusted: dice(2) == 0 });
+                if dice(3) > 0 || model.is_empty() {
+                    tree.push(node(next, None, label));
+                    if let Some(label) = label {
+                        running = Label { level: running.level.max(label.level), trusted: label.trusted };
+                    }
+                    model.push(running);
+                } else {
+                    let place = usize::try_from(dice(model.len() as u64)).unwrap();
+                    let at = node(next, None, None).at;
+                    tree.mend(Ordinal(u32::try_from(place).unwrap()), at, Kind::Message, label);
+                    let Some(label) = label else { continue };
+                    for had in &mut model[place..] {
+                        *had = Label { level: had.level.max(label.level), trusted: had.trusted && label.trusted };
+                    }
+                    running = Label { level: running.level.max(label.level), trusted: label.trusted };
+                }
+            }
+            tree.settle();
+            assert_eq!(tree.iter().map(|(_, node)| node.label()).collect::<Vec<_>>(), model);
+            for (ordinal, node) in tree.iter() {
+                assert_eq!(tree.at_offset(node.at().off), Some(ordinal));
+            }
+            assert_eq!(tree.at_offset(3), None);
+            tree.push(node(next + 1, None, None));
+            assert_eq!(tree.at_offset(u64::from(next + 1) * 10), tree.leaf());
+        }
     }
 
     #[test]

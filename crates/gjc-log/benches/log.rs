@@ -172,6 +172,7 @@ fn append(folder: &Path, batch: usize) -> io::Result<Value> {
     let draft = || testkit::session::draft(body());
     let drafts = || match batch {
         1 => Batch::One(draft()),
+        // Each line of an effect names it, and so is longer than the bare one.
         _ => Batch::Effect { intent: draft(), rest: (1..batch).map(|_| draft()).collect() },
     };
     let mut line = probe::took_each_with(TIMES / batch, probe::cpu_ns, drafts, |batch| {

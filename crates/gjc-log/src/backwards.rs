@@ -11,7 +11,7 @@
 //! [`Found::agrees`] is to be asked once the index is there.
 
 use crate::fs::FsFile;
-use crate::scan::{Frame, Scanned, frame, is_json};
+use crate::scan::{Frame, Scanned, frame, is_json, may_join, records_meet};
 use gjc_entry::{At, Body, Entry, EntryId, Header, Kind, Label, Leaf, NeedsIndex, PathNode, PathNodes, Skeleton};
 use std::collections::HashSet;
 use std::io;
@@ -72,8 +72,14 @@ pub fn context_path_within<F: FsFile>(file: &F, len: u64, back: u64) -> io::Resu
     if !(gjc_entry::header::VERSION..=gjc_entry::header::MAX_VERSION).contains(&header.version) {
         return Ok(Err(NeedsIndex));
     }
-    let mut walk =
-        Walk { path: Vec::new(), labels: Vec::new(), seen: HashSet::new(), wanted: Wanted::Leaf, kept: None };
+    let mut walk = Walk {
+        path: Vec::new(),
+        labels: Vec::new(),
+        seen: HashSet::new(),
+        wanted: Wanted::Leaf,
+        kept: None,
+        joined: may_join(header.version),
+    };
     let mut lines = Lines { file, first, step: FIRST_STEP, from: len, bytes: Vec::new(), end: 0, covered: None };
     let farthest = len.saturating_sub(back);
     let from_root = loop {
@@ -142,6 +148,8 @@ struct Walk {
     wanted: Wanted,
     /// What the newest compaction on the path keeps from on.
     kept: Option<EntryId>,
+    /// Whether records that change others may stand behind one on its line.
+    joined: bool,
 }
 
 impl Walk {
@@ -158,7 +166,8 @@ impl Walk {
         // An id that comes twice belongs to the line farther ahead, and a parent that was passed already stands behind its
         // child: the index knows what becomes of both.
         let parent_passed = frame.parent.as_ref().is_some_and(|id| *id == frame.id || self.seen.contains(id));
-        if frame.doubtful && !is_json(line) || parent_passed || !self.seen.insert(frame.id.clone()) {
+        let doubtful = frame.doubtful || self.joined && records_meet(line);
+        if doubtful && !is_json(line) || parent_passed || !self.seen.insert(frame.id.clone()) {
             return Step::Doubt;
         }
         if let Some(label) = frame.label {

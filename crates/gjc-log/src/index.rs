@@ -29,6 +29,7 @@ use crate::fs::{Fs, FsFile, Open, Stat};
 use crate::scan::{Scanned, frame};
 use gjc_entry::{At, Damage, DamageKind, EntryId, Header, Node, Ordinal, Skeleton};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,27 +112,52 @@ pub fn store<F: Fs>(fs: &F, index: &Path, file: &F::File, stat: &Stat, scanned: 
     written.and_then(|()| fs.rename(&temporary, index)).inspect_err(|_| drop(fs.unlink(&temporary)))
 }
 
+/// Where damage lets a line begin, end or lose its parent in an unusual way.
+#[derive(Debug, Default)]
+pub struct Scars {
+    /// Where the bytes before a recovered record begin.
+    glued_from: HashSet<u64>,
+    /// Where they end, and the record begins.
+    glued_to: HashSet<u64>,
+    /// Where lines without a parent in the file end.
+    orphans: HashSet<u64>,
+}
+
+impl Scars {
+    /// Of the damage of a file.
+    #[must_use]
+    pub fn of(damage: &[Damage]) -> Self {
+        let mut scars = Self::default();
+        for Damage { at, kind } in damage {
+            let end = at.off.saturating_add(at.len.into());
+            match kind {
+                DamageKind::Glued => {
+                    scars.glued_from.insert(at.off);
+                    scars.glued_to.insert(end);
+                }
+                DamageKind::Orphan(_) => drop(scars.orphans.insert(end)),
+                _ => {}
+            }
+        }
+        scars
+    }
+}
+
 /// Whether a line that was read is what the index says of the entry at a place: asked whenever an entry is used. `around`:
 /// the line with the byte before it and the byte behind it. One no, and the whole file is to be scanned anew.
 #[must_use]
-pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, damage: &[Damage]) -> bool {
+pub fn proves(around: &[u8], skeleton: &Skeleton, place: Ordinal, scars: &Scars) -> bool {
     let ([before, line @ .., behind], Some(node)) = (around, skeleton.node(place)) else { return false };
     let at = node.at();
-    let damaged = |is: fn(&DamageKind) -> bool, end: u64| {
-        damage.iter().any(|damage| is(&damage.kind) && damage.at.off.saturating_add(u64::from(damage.at.len)) == end)
-    };
+    let end = at.off.saturating_add(at.len.into());
     // A record that was recovered stands behind the cut one.
-    let begins = *before == b'\n' || damaged(|kind| matches!(kind, DamageKind::Glued), at.off);
+    let begins = *before == b'\n' || scars.glued_to.contains(&at.off);
     // Behind a recovered record a hole may stand.
-    let joined = |damage: &Damage| damage.kind == DamageKind::Glued && damage.at.off == at.off + u64::from(at.len);
-    let ends = *behind == b'\n' || *behind == 0 || damage.iter().any(joined);
+    let ends = *behind == b'\n' || *behind == 0 || scars.glued_from.contains(&end);
     let Ok(frame) = frame(line) else { return false };
     let parent = match node.parent() {
         Some(parent) => frame.parent == Some(skeleton.id(parent)),
-        None => {
-            let end = at.off + u64::from(at.len);
-            frame.parent.is_none() || damaged(|kind| matches!(kind, DamageKind::Orphan(_)), end)
-        }
+        None => frame.parent.is_none() || scars.orphans.contains(&end),
     };
     let label =
         frame.label.is_none_or(|label| node.label().level >= label.level && node.label().trusted == label.trusted);

@@ -3,7 +3,7 @@
 use crate::backwards::{self, Found};
 use crate::error::OpenError;
 use crate::fs::{Fs, FsFile, Held, Open, Stat};
-use crate::index;
+use crate::index::{self, Scars};
 use crate::lease;
 use crate::scan::{Scanned, first_value, is_json, read_line};
 use crate::window::Window;
@@ -59,7 +59,7 @@ enum Tree {
     /// The end of the active path, with the whole context in it.
     End(Found),
     /// All of it; up to `proved`, an index file said so, and each line that is used has to prove it.
-    Whole { scanned: Box<Scanned>, damage: Vec<Damage>, proved: u64 },
+    Whole { scanned: Box<Scanned>, scars: Scars, proved: u64 },
 }
 
 impl<F: Fs> Reader<F> {
@@ -113,8 +113,8 @@ impl<F: Fs> Reader<F> {
         let holds = found.agrees(&scanned.skeleton);
         self.header = header_of(&self.path, &scanned)?;
         let damage = std::mem::take(&mut scanned.damage);
-        let kept = if proved > 0 { damage.clone() } else { Vec::new() };
-        self.tree = Tree::Whole { scanned: Box::new(scanned), damage: kept, proved };
+        let scars = if proved > 0 { Scars::of(&damage) } else { Scars::default() };
+        self.tree = Tree::Whole { scanned: Box::new(scanned), scars, proved };
         Ok((damage, holds))
     }
 
@@ -140,7 +140,7 @@ impl<F: Fs> Reader<F> {
         let (damage, tail) = (std::mem::take(&mut scanned.damage), tail_of(scanned.covered, stat.len));
         let tree = Tree::Whole {
             scanned: Box::new(scanned),
-            damage: if proved > 0 { damage.clone() } else { Vec::new() },
+            scars: if proved > 0 { Scars::of(&damage) } else { Scars::default() },
             proved,
         };
         let value = Self { file, path: path.into(), header, stat, tree, anew: OnceLock::new() };
@@ -173,7 +173,7 @@ impl<F: Fs> Reader<F> {
 
     /// Whether the line at a place is what an index file said of it. If it is not, the whole file is scanned anew.
     fn prove(&self, window: &Window, at: At) {
-        let Tree::Whole { scanned, damage, proved } = &self.tree else { return };
+        let Tree::Whole { scanned, scars, proved } = &self.tree else { return };
         if at.off >= *proved || self.anew.get().is_some() {
             return;
         }
@@ -182,7 +182,7 @@ impl<F: Fs> Reader<F> {
         // Entries without ids, or changed ones, say less than an index asks for; their files are small.
         let proves = window
             .read(&self.file, around)
-            .is_ok_and(|around| place.is_some_and(|place| index::proves(&around, &scanned.skeleton, place, damage)));
+            .is_ok_and(|around| place.is_some_and(|place| index::proves(&around, &scanned.skeleton, place, scars)));
         if !proves {
             self.anew.get_or_init(|| {
                 let mut scanned = Scanned::default();

@@ -37,6 +37,8 @@ pub struct Scanned {
     title: Option<String>,
     /// Entries whose ids were repeated, and which are JSON.
     sound: HashSet<Ordinal>,
+    /// Where a line begins that is longer than a line may be, and how far it is known to have no end.
+    endless: Option<(u64, u64)>,
 }
 
 /// The frame of an entry.
@@ -92,16 +94,34 @@ impl Scanned {
     /// # Errors
     /// When the file cannot be read; what was scanned before stays.
     pub fn scan<F: FsFile>(&mut self, file: &F, len: u64) -> io::Result<()> {
+        let scanned = self.scan_lines(file, len);
+        self.skeleton.settle();
+        scanned
+    }
+
+    fn scan_lines<F: FsFile>(&mut self, file: &F, len: u64) -> io::Result<()> {
         let mut buffer =
             vec![0; BUFFER.min(usize::try_from(len.saturating_sub(self.covered)).unwrap_or(BUFFER)).max(1)];
         // Lines of real sessions have some 3 KB; what is reserved and not used costs no memory.
         self.skeleton.reserve(usize::try_from(len.saturating_sub(self.covered) / 3072).unwrap_or(0).min(1 << 22));
+        // Another look at it reads only what it has grown by.
+        if let Some((begin, to)) = self.endless.take()
+            && begin == self.covered
+            && to <= len
+            && pass_over(file, to, len)?.is_none()
+        {
+            self.endless = Some((begin, len));
+            return Ok(());
+        }
         let mut filled = 0;
         let mut read_to = self.covered;
         while read_to < len {
             if filled == buffer.len() {
                 if filled >= LONGEST {
-                    let Some(next) = pass_over(file, read_to, len)? else { return Ok(()) };
+                    let Some(next) = pass_over(file, read_to, len)? else {
+                        self.endless = Some((self.covered, len));
+                        return Ok(());
+                    };
                     let kind = DamageKind::Frame("it is longer than a line may be".into());
                     self.glued(file, &buffer, self.covered, kind);
                     (self.covered, read_to, filled) = (next, next, 0);
@@ -164,9 +184,9 @@ impl Scanned {
             header.version = gjc_entry::header::VERSION;
         }
         // Records without a parent (changes of entries, entries of version 1) are told apart by where they meet.
-        let joined = header.version != gjc_entry::header::VERSION;
+        let joined = may_join(header.version);
         match frame_of(line, begun, sifted, header.is_linear()) {
-            Ok(frame) if !(frame.doubtful || joined && NEXT_RECORD.find(line).is_some()) || is_json(line) => {
+            Ok(frame) if !(frame.doubtful || joined && records_meet(line)) || is_json(line) => {
                 self.record(file, frame, line, off);
             }
             Ok(_) => self.glued(file, line, off, DamageKind::Frame("two records stand on one line".into())),
@@ -394,6 +414,16 @@ fn value_at_start(bytes: &[u8]) -> Result<&[u8], usize> {
 
 fn is_patch(kind: Kind) -> bool {
     matches!(kind, Kind::HeaderPatch | Kind::EntryPatch)
+}
+
+/// Whether files of a version hold records that a second parent does not give away.
+pub(crate) fn may_join(version: u32) -> bool {
+    version != gjc_entry::header::VERSION
+}
+
+/// Whether one record may end on a line, and another begin.
+pub(crate) fn records_meet(line: &[u8]) -> bool {
+    NEXT_RECORD.find(line).is_some()
 }
 
 /// Where the next line begins; `None` when the line has no end yet.

@@ -20,6 +20,8 @@ pub struct Lsn {
 
 /// Bytes that are laid down anew between two looks at the file.
 const CHUNK: usize = 256 * 1024;
+/// So much that was written waits in memory for a sync before one is begun without being asked for.
+const MOST_KEPT: usize = 8 << 20;
 /// So much of the end of a file that was opened may be lines of a writer that died before it synced them.
 const OLD_END: u64 = 1 << 20;
 
@@ -113,6 +115,8 @@ struct State<F: Fs> {
     wanted: u64,
     /// What we have written and what is not durable yet, with its places: a failed sync may lose it in the file.
     kept: Vec<(u64, Arc<[u8]>)>,
+    /// How many bytes that is.
+    kept_bytes: usize,
     /// A sync has failed: pages that the kernel calls clean may never have reached the platter.
     doubtful: bool,
     /// Why syncing fails.
@@ -156,6 +160,7 @@ impl<F: Fs> Shared<F> {
             durable: Lsn::default(),
             wanted: 0,
             kept: Vec::new(),
+            kept_bytes: 0,
             doubtful: false,
             broken: None,
             unwritable: None,
@@ -241,7 +246,11 @@ impl<F: Fs> Shared<F> {
             state.unwritable = None;
             state.lost = false;
             if !lines.is_empty() {
-                state.kept.push((at, lines.into()));
+                state.keep(at, lines);
+            }
+            // Nobody may ever ask for a sync (`Durability::None`); memory is not given for that without end.
+            if state.kept_bytes > MOST_KEPT {
+                state.wanted = state.wanted.max(len);
             }
             if !blobs.is_empty() {
                 state.dirs.extend(blobs.iter().map(|blob| blob.dir().to_path_buf()));
@@ -284,7 +293,7 @@ impl<F: Fs> Shared<F> {
 
     /// Lines of ours that stand in the file already, as others left them.
     pub(crate) fn keep(&self, at: u64, lines: &[u8]) {
-        self.lock().kept.push((at, lines.into()));
+        self.lock().keep(at, lines);
     }
 
     /// A session in memory: what is taken in is as durable as it will ever be.
@@ -527,12 +536,18 @@ impl<F: Fs> State<F> {
         self.wanted > self.synced && self.written > self.synced && self.written >= self.least
     }
 
+    fn keep(&mut self, at: u64, lines: &[u8]) {
+        self.kept.push((at, lines.into()));
+        self.kept_bytes += lines.len();
+    }
+
     fn begin(&mut self, file: Arc<F::File>, len: u64) {
         self.file = Some(file);
         self.home += 1;
         // Nothing of another content is known to be old.
         (self.written, self.found, self.synced, self.wanted) = (len, 0, 0, 0);
         self.kept.clear();
+        self.kept_bytes = 0;
         (self.doubtful, self.broken, self.unnamed) = (false, None, None);
     }
 
@@ -551,6 +566,7 @@ impl<F: Fs> State<F> {
                 // Said of the places as they were when the work began, and true of them only.
                 self.durable = self.durable.max(Lsn { file: work.moved, len: work.written });
                 self.kept.retain(|(at, bytes)| at + bytes.len() as u64 > work.written);
+                self.kept_bytes = self.kept.iter().map(|(_, bytes)| bytes.len()).sum();
                 (self.broken, self.unnamed) = (None, None);
                 return;
             }
@@ -631,5 +647,29 @@ mod tests {
         assert!(due());
         commit();
         assert_eq!((due(), shared.synced()), (false, 20));
+    }
+
+    #[test]
+    fn what_nobody_asks_to_be_durable_does_not_stay_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("세션.jsonl");
+        let file = OsFs.open(&path, Open::CreateNew).unwrap();
+        let stat = file.stat().unwrap();
+        let shared = Shared::new(Arc::new(OsFs));
+        shared.opened(&path, Arc::new(file), stat);
+        let line = vec![b'x'; 1 << 20];
+        let mut len = 0;
+        while !shared.lock().is_due() {
+            shared.lock().file.clone().unwrap().append(&line).unwrap();
+            let at = len;
+            len += line.len() as u64;
+            shared.wrote(at, &line, len, Vec::new());
+            assert!(len < 10 << 20, "memory is bounded");
+        }
+        let mut work = shared.next().unwrap();
+        let done = shared.commit(&mut work);
+        shared.lock().take_back(work, done);
+        let state = shared.lock();
+        assert_eq!((state.kept.len(), state.kept_bytes, state.synced), (0, 0, len));
     }
 }

@@ -1,7 +1,7 @@
 //! The context that is read from the end of a file is the one that its index gives, or it is left to the index.
 
 use gjc_context::{Selected, select};
-use gjc_entry::{At, Damage, DamageKind, Entry, Label, Leaf, NeedsIndex, PathNodes, Skeleton, Source};
+use gjc_entry::{At, Damage, Entry, Label, Leaf, NeedsIndex, PathNodes, Skeleton, Source};
 use gjc_log::Reader;
 use gjc_log::backwards::{Found, context_path};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs};
@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What a reader has before its index.
-struct Tail<F> {
-    file: F,
+struct Tail {
+    reader: Reader<OsFs>,
     found: Found,
 }
 
-impl<F: FsFile> Source for Tail<F> {
+impl Source for Tail {
     fn path(&self, leaf: Leaf) -> Result<PathNodes, NeedsIndex> {
         if leaf == Leaf::Current { Ok(self.found.nodes.clone()) } else { Err(NeedsIndex) }
     }
@@ -25,11 +25,7 @@ impl<F: FsFile> Source for Tail<F> {
     }
 
     fn body(&self, at: At) -> Result<Arc<Entry>, Damage> {
-        let mut bytes = vec![0; at.len as usize];
-        self.file.read_at(&mut bytes, at.off).unwrap();
-        let body = |why: String| Damage { at, kind: DamageKind::Body(why) };
-        let text = str::from_utf8(&bytes).map_err(|error| body(error.to_string()))?;
-        Entry::parse(text.trim()).map(Arc::new).map_err(|error| body(error.to_string()))
+        self.reader.body(at)
     }
 }
 
@@ -62,18 +58,21 @@ enum What {
     Holed,
     Blank,
     Decoy,
+    /// A message and a change of it on one line, as two writers leave them.
+    Joined,
 }
 
 fn line() -> impl Strategy<Value = Line> {
     use What::{
-        Blank, BrokenCompaction, Compaction, Custom, Decoy, Early, Holed, Message, Orphan, Repeated, Reset, Root, Torn,
+        Blank, BrokenCompaction, Compaction, Custom, Decoy, Early, Holed, Joined, Message, Orphan, Repeated, Reset,
+        Root, Torn,
     };
     let what = prop_oneof![
         30 => Just(Message),
         5 => Just(Custom),
         5 => prop::sample::select(vec![Compaction, Compaction, BrokenCompaction, Reset]),
         2 => prop::sample::select(vec![Blank, Decoy, Root]),
-        1 => prop::sample::select(vec![Orphan, Repeated, Early, Torn, Holed]),
+        1 => prop::sample::select(vec![Orphan, Repeated, Early, Torn, Holed, Joined]),
     ];
     let label = prop::option::weighted(
         0.2,
@@ -96,9 +95,9 @@ fn line() -> impl Strategy<Value = Line> {
 }
 
 /// The file, and whether an id stands in it twice.
-fn file(lines: &[Line], tail: &str) -> (String, bool) {
-    let mut text = String::from(
-        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-06-05T07:18:54.123Z\",\"cwd\":\"/\"}\n",
+fn file(version: u32, lines: &[Line], tail: &str) -> (String, bool) {
+    let mut text = format!(
+        "{{\"type\":\"session\",\"version\":{version},\"id\":\"s\",\"timestamp\":\"2026-06-05T07:18:54.123Z\",\"cwd\":\"/\"}}\n",
     );
     let (mut ids, mut repeats) = (Vec::<u32>::new(), false);
     for (number, line) in (1u32..).zip(lines) {
@@ -137,6 +136,12 @@ fn file(lines: &[Line], tail: &str) -> (String, bool) {
                 text += &said("찢어진")[..40];
                 said("뒤")
             }
+            What::Joined => {
+                let patch = format!(
+                    "{{\"type\":\"entry_patch\",\"entryId\":\"{id:08x}\",\"patch\":{{\"message\":{{\"role\":\"user\",\"content\":\"고침\",\"timestamp\":1}}}}}}"
+                );
+                said("말") + &patch
+            }
             What::Holed => said("구멍").replace("구멍", "\0\0"),
             What::Blank => "  ".into(),
             _ => said("말"),
@@ -159,10 +164,13 @@ fn printed(selected: &[Selected]) -> Vec<(At, String)> {
     selected.iter().map(print).collect()
 }
 
-fn from_the_end(path: &Path) -> Option<Tail<impl FsFile>> {
+fn from_the_end(path: &Path) -> Option<Tail> {
     let file = OsFs.open(path, Open::Read).unwrap();
     let len = file.stat().unwrap().len;
-    context_path(&file, len).unwrap().ok().map(|found| Tail { file, found })
+    let found = context_path(&file, len).unwrap().ok()?;
+    let reader = Reader::open_end(&OsFs, path, Path::new("/nowhere")).unwrap().value;
+    assert!(reader.skeleton().is_none(), "it is read from its end");
+    Some(Tail { reader, found })
 }
 
 proptest! {
@@ -170,10 +178,11 @@ proptest! {
 
     #[test]
     fn the_end_of_a_file_gives_what_its_index_gives(
+        version in 3..=5_u32,
         lines in prop::collection::vec(line(), 0..40),
         tail in prop::sample::select(vec!["", "{\"type\":\"mess", "  "]),
     ) {
-        let (text, repeats) = file(&lines, tail);
+        let (text, repeats) = file(version, &lines, tail);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("세션.jsonl");
         std::fs::write(&path, &text).unwrap();

@@ -1,9 +1,13 @@
 //! The frame scanner beside a full parser, over lines that try to mislead it.
 
+use crate::wrapped::Wrapped;
 use gjc_entry::{EntryId, Kind, Label};
-use gjc_log::scan::frame;
+use gjc_log::fs::{Fs, Open, OsFs};
+use gjc_log::scan::{Scanned, frame};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::sync::atomic::Ordering;
 
 /// Text with everything that a scanner may trip over.
 fn text() -> impl Strategy<Value = String> {
@@ -144,4 +148,34 @@ fn of_two_labels_nobody_knows_which_is_meant() {
         let found = gjc_log::scan::frame(line(&labels).as_bytes()).unwrap();
         assert_eq!(found.label, Some(Label::CORRUPT), "{labels}");
     }
+}
+
+/// A log that lost its line feeds, say: each look at it as it grows reads what it has grown by, and no more.
+#[test]
+fn a_line_without_end_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("세션.jsonl");
+    let header =
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-06-05T07:18:54.123Z\",\"cwd\":\"/\"}\n";
+    std::fs::write(&path, header).unwrap();
+    let grow = |to: u64| std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(to).unwrap();
+    let fs = Wrapped::new(OsFs, false);
+    let file = fs.open(&path, Open::Read).unwrap();
+    let read = || fs.hooks.read.swap(0, Ordering::Relaxed);
+    let mut scanned = Scanned::default();
+    let first = 130 << 20;
+    grow(first);
+    scanned.scan(&file, first).unwrap();
+    assert!(read() >= 128 << 20);
+    for step in 1..4 {
+        grow(first + step * 1000);
+        scanned.scan(&file, first + step * 1000).unwrap();
+        assert!(read() <= 1000);
+    }
+    assert_eq!((scanned.covered, scanned.damage.len()), (header.len() as u64, 0));
+    // Once it has ended, it is damage, and what comes behind it counts.
+    let line = "\n{\"type\":\"message\",\"id\":\"0000000a\",\"parentId\":null}\n";
+    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(line.as_bytes()).unwrap();
+    scanned.scan(&file, std::fs::metadata(&path).unwrap().len()).unwrap();
+    assert_eq!((scanned.skeleton.len(), scanned.damage.len()), (1, 1));
 }

@@ -2,7 +2,7 @@
 
 use gjc_entry::Ordinal;
 use gjc_log::fs::{Fs, FsFile, Open, OsFile, OsFs};
-use gjc_log::index::{load, path_of, proves, store};
+use gjc_log::index::{Scars, load, path_of, proves, store};
 use gjc_log::scan::Scanned;
 use proptest::prelude::*;
 use std::io::{Seek, SeekFrom, Write};
@@ -219,7 +219,7 @@ proptest! {
             let Some(around) = kept.bytes.get(from - 1..from + at.len as usize + 1) else { continue };
             // Levels and trust of lines without a label come from the lines before, which are proved when they are used.
             if scanned.skeleton.node(place).unwrap().label() == told.label() && scanned.skeleton.node(place) != Some(told) {
-                prop_assert!(!proves(around, &scanned.skeleton, place, &scanned.damage), "byte {} of node {}", byte, node);
+                prop_assert!(!proves(around, &scanned.skeleton, place, &Scars::of(&scanned.damage)), "byte {} of node {}", byte, node);
             }
         }
     }
@@ -241,7 +241,11 @@ fn every_record_of_an_honest_index_is_proved() {
     for (place, node) in scanned.skeleton.iter() {
         let from = usize::try_from(node.at().off).unwrap();
         let around = &kept.bytes[from - 1..from + node.at().len as usize + 1];
-        assert!(proves(around, &scanned.skeleton, place, &scanned.damage), "{}", String::from_utf8_lossy(around));
+        assert!(
+            proves(around, &scanned.skeleton, place, &Scars::of(&scanned.damage)),
+            "{}",
+            String::from_utf8_lossy(around)
+        );
     }
 }
 

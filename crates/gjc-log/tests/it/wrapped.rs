@@ -25,6 +25,8 @@ pub(crate) struct Hooks {
     pub(crate) unreadable: Mutex<Option<PathBuf>>,
     /// Nothing can be cut off.
     pub(crate) no_truncate: AtomicBool,
+    /// Bytes that were read.
+    pub(crate) read: AtomicU64,
     /// Bytes that were written over others.
     pub(crate) rewritten: AtomicU64,
     /// Cut to so many bytes by another program right after our next rewrite.
@@ -110,7 +112,9 @@ impl<F: Fs> FsFile for WrappedFile<F> {
         }
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(buf, offset)
+        let got = self.inner.read_at(buf, offset)?;
+        self.hooks.read.fetch_add(got as u64, Ordering::Relaxed);
+        Ok(got)
     }
     fn truncate(&self, len: u64) -> io::Result<()> {
         match self.hooks.no_truncate.load(Ordering::Relaxed) {
