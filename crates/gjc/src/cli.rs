@@ -57,6 +57,9 @@ pub(crate) struct SessionArgs {
     /// How to speak: the answer as text, one event a line, or commands and events on standard input and output.
     #[arg(long, value_enum, default_value_t = Mode::Text)]
     pub(crate) mode: Mode,
+    /// Say nothing but the answer and what went wrong: no notices, no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// Go on with a session: the beginning of its id, or its file.
     #[arg(short, long, value_name = "ID|PATH")]
     pub(crate) resume: Option<String>,

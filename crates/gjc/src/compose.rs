@@ -36,7 +36,7 @@ struct Composed {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let Composed { session, config, resumed, notices } = compose(env, args).await?;
     for notice in notices {
-        out::talk(&format!("gjc: {notice}"));
+        out::notice(&format!("gjc: {notice}"));
     }
     let keeper = match session.log().file_path() {
         Some(file) => Keeper::new(env, &session.id().to_string(), file, &config.cwd, resumed),

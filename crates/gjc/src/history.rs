@@ -109,7 +109,7 @@ impl Keeper {
         };
         let again = typed(again).map(|(text, _)| text).unwrap_or_default();
         unanswered.retain(|prompt| prompt.text.trim() != again.trim());
-        out::talk(&format!("gjc: {}", sentence(&unanswered)?));
+        out::notice(&format!("gjc: {}", sentence(&unanswered)?));
         Some(EventBody::Unanswered {
             count: unanswered.len(),
             prompts: unanswered.iter().take(MOST).filter_map(event).collect(),
@@ -258,7 +258,7 @@ impl Inner {
 
     fn complain(&self, why: &HistoryError) {
         if !self.told.swap(true, Ordering::SeqCst) {
-            out::talk(&format!("gjc: {why}; what you say is not kept there"));
+            out::notice(&format!("gjc: {why}; what you say is not kept there"));
         }
     }
 }

@@ -73,6 +73,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    if cli.session.quiet {
+        out::be_quiet();
+    }
     let env = world::env()?;
     match cli.command {
         Some(Command::Sessions { command }) => sessions::run(&env, command),

@@ -2,6 +2,7 @@
 //! session goes on and is stored.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a line.
 pub(crate) fn line(text: &str) {
@@ -26,6 +27,20 @@ pub(crate) fn bytes(bytes: &[u8]) {
 pub(crate) fn talk(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(plain(&crate::words::told(text)).as_bytes()).and_then(|()| err.write_all(b"\n"));
+}
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`notice`] says nothing.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// As [`talk`], of what a person may want to know and nobody has to: `--quiet` silences it.
+pub(crate) fn notice(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        talk(text);
+    }
 }
 
 /// Text without characters that a terminal would obey; line feeds and tabs stay.

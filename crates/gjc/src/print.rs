@@ -91,9 +91,9 @@ impl Printed {
             EventBody::Storage(Health::Failing { why }) => self.unstored = Some(why),
             EventBody::Storage(Health::Ok) => self.unstored = None,
             EventBody::Retry { attempt, delay_ms, why } => {
-                out::talk(&format!("gjc: {why} (attempt {attempt} in {:.1} s)", delay_ms as f64 / 1000.0));
+                out::notice(&format!("gjc: {why} (attempt {attempt} in {:.1} s)", delay_ms as f64 / 1000.0));
             }
-            EventBody::Notice { text } => out::talk(&format!("gjc: {text}")),
+            EventBody::Notice { text } => out::notice(&format!("gjc: {text}")),
             EventBody::Rescued { file, .. } => {
                 let what = "the session's file was changed or taken away by another program; all that could still be read is in";
                 out::talk(&format!("gjc: {what} {file}, where it goes on"));

@@ -13,7 +13,8 @@ const NO_SENTENCES: [&str; 3] = ["\"lone surrogates\"", "{} is not {}", "\"{}\" 
 /// Crates whose texts a person reads wherever they are made.
 const EDGES: [&str; 3] = ["gjc", "gjc-agent", "gjc-settings"];
 /// Calls whose texts a person reads.
-const SAYING: [&str; 11] = ["usage", "new", "hint", "talk", "push", "fail", "above", "Notice", "ok", "note", "problem"];
+const SAYING: [&str; 12] =
+    ["usage", "new", "hint", "talk", "notice", "push", "fail", "above", "Notice", "ok", "note", "problem"];
 
 #[test]
 fn every_sentence_is_translated() {

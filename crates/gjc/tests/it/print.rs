@@ -184,3 +184,16 @@ fn a_session_goes_on_with_all_that_was_said() {
     assert_eq!(texts(2), ["첫째", "하나", "둘째", "둘", "셋째"]);
     assert_eq!(bodies[0]["system"], bodies[2]["system"]);
 }
+
+#[test]
+fn quiet_silences_notices_and_nothing_that_went_wrong() {
+    let home = Home::new();
+    home.write("project/AGENTS.md", "들여쓰기는 탭이다.");
+    let stub = stub([text("답")]);
+    assert!(ask(&home, &stub, "x").output().ok().err().contains("AGENTS.md"));
+    let stub = self::stub([text("답")]);
+    let out = ask(&home, &stub, "x").arg("--quiet").output().ok();
+    assert_eq!((out.out().as_str(), out.err().as_str()), ("답\n", ""));
+    let failed = gjc(&home).args(["-q", "-p", "x", "--resume", "none"]).output();
+    assert!(failed.code() == Some(1) && failed.err().starts_with("gjc: Session"), "{failed}");
+}
