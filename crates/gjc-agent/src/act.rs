@@ -1,6 +1,7 @@
 //! What an act of a tool has around it, and who it is.
 
 use crate::admit::Session;
+use crate::asks::Asks;
 use crate::config::Config;
 use gjc_entry::{Label, OpId};
 use gjc_flow::LabelWatch;
@@ -23,6 +24,7 @@ impl SessionView for Looks {
 pub(crate) fn context<F: Fs>(
     session: &Session<F>,
     config: &Config,
+    asks: &Asks,
     cancel: &CancellationToken,
     op: OpId,
     progress: mpsc::UnboundedSender<String>,
@@ -35,7 +37,9 @@ pub(crate) fn context<F: Fs>(
             cancel: cancel.clone(),
             session: Arc::new(Looks(labels.clone())),
             redeem: Arc::new(labels),
+            host: Arc::new(asks.clone()),
             clock: Arc::clone(&config.env.clock),
+            home: config.env.dirs.home.clone(),
             cwd: config.cwd.clone(),
             own: config.env.dirs.agent.clone(),
             artifacts: session.log().artifact_dir(),

@@ -1,6 +1,8 @@
 //! The actor: one task that owns the session, takes commands, and answers each exactly once.
 
 use crate::admit::{NotAdmitted, Session};
+use crate::approve::Allowed;
+use crate::asks::Asks;
 use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
@@ -110,6 +112,10 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) events: Events,
     first: Arc<First>,
     pub(crate) queue: VecDeque<Prompting>,
+    /// What waits for a person.
+    pub(crate) asks: Asks,
+    /// What they have allowed for as long as this process lives.
+    pub(crate) allowed: Allowed,
     pub(crate) cancel: CancellationToken,
     pub(crate) partial: Option<Assembler>,
     pub(crate) step: StepName,
@@ -146,9 +152,12 @@ pub fn start<F: Fs>(
     let last = Last(events.clone());
     let handle = SessionHandle { mailbox, events: events.clone(), first: Arc::clone(&first) };
     let storage = session.log().storage();
+    let asks = Asks::new(events.clone(), config.answers);
     let actor = Actor {
         session,
         config,
+        asks,
+        allowed: Allowed::default(),
         events,
         first,
         queue: VecDeque::new(),
@@ -313,6 +322,18 @@ impl<F: Fs> Actor<F> {
                 self.move_leaf(to, reply);
                 return;
             }
+            Command::Answer { ask, value } => match self.asks.take(&ask, value) {
+                Ok(taken) => {
+                    let _ = reply.send(Outcome::Done { value: json!({ "ask": ask }) });
+                    taken.tell(&self.asks);
+                    return;
+                }
+                Err(refusal) => Outcome::Refused(refusal),
+            },
+            Command::SetMode { mode } => {
+                self.set_mode(mode, reply);
+                return;
+            }
             Command::Label { target, label } => self.name_place(target, label),
             Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
@@ -322,11 +343,13 @@ impl<F: Fs> Actor<F> {
             Command::Close => {
                 self.closing = true;
                 self.cancel.cancel();
+                self.asks.close();
                 self.closers.push(reply);
                 return;
             }
             Command::Finish => {
                 self.finishing = true;
+                self.asks.close();
                 self.closers.push(reply);
                 return;
             }
@@ -410,7 +433,10 @@ impl<F: Fs> Actor<F> {
                 mail = self.mailbox.0.recv(), if !self.gone => match mail {
                     Some((command, reply)) => self.command(command, reply),
                     // Every face is gone: finish what runs, as a person would want, and end.
-                    None => (self.gone, self.finishing) = (true, true),
+                    None => {
+                        (self.gone, self.finishing) = (true, true);
+                        self.asks.close();
+                    }
                 },
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
@@ -499,8 +525,10 @@ impl<F: Fs> Actor<F> {
         });
         let (log, folds) = self.session.parts();
         let usage = folds.get::<Totals>(log, Leaf::Current).map(|totals| totals.usage.clone()).unwrap_or_default();
+        let mode = self.session.mode();
+        let (asked, seq) = self.asks.open();
         Snapshot {
-            seq: self.events.seq(),
+            seq,
             session: self.session.id().to_string(),
             cwd: self.config.cwd.display().to_string(),
             file: self.session.log().file_path().map(|path| path.display().to_string()),
@@ -508,6 +536,9 @@ impl<F: Fs> Actor<F> {
             label: LabelInfo::from(self.session.labels().label()),
             messages,
             partial,
+            asked,
+            mode,
+            approval: self.config.approval,
             queue: self.queue.iter().map(|prompt| Queued { text: prompt.text(), mode: prompt.mode }).collect(),
             usage,
             storage: self.told.clone(),

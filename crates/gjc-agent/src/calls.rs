@@ -3,10 +3,11 @@
 use crate::act;
 use crate::actor::Actor;
 use crate::admit::{Fact, NotAdmitted};
+use crate::mode::not_there;
 use crate::shown::shown;
 use gjc_context::INTERRUPTED;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult};
-use gjc_flow::{Call, Labelled, Permits, Verdict, decide_all};
+use gjc_flow::{Call, Digest, Labelled, Permits, Verdict, decide_all};
 use gjc_llm::INCOMPLETE;
 use gjc_log::fs::Fs;
 use gjc_protocol::{EventBody, StepName, ToolEnd};
@@ -19,11 +20,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// What the model hears of a tool that panicked.
-const FAILED_INSIDE: &str = "the tool failed inside; this is a fault of gjc, not of the call";
+pub(crate) const FAILED_INSIDE: &str = "the tool failed inside; this is a fault of gjc, not of the call";
 /// How long tools may take to end once a person has ended the turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What the model hears of a call that an abort came before.
-const NOT_RUN: &str = "not run: the turn was ended before";
+pub(crate) const NOT_RUN: &str = "not run: the turn was ended before";
 
 /// A call as the model asked for it.
 #[derive(Clone)]
@@ -78,13 +79,14 @@ impl<F: Fs> Actor<F> {
             })
             .collect();
         let alone = asked.len() == 1;
+        let shown = self.session.shown(self.config.answers);
         let mut waiting = asked.into_iter().peekable();
         while let Some(asked) = waiting.next() {
             if self.cancel.is_cancelled() {
                 self.refuse(asked, NOT_RUN.into()).await?;
                 continue;
             }
-            let ready = match self.ready(asked, alone) {
+            let ready = match self.ready(asked, alone, &shown) {
                 Ok(ready) => ready,
                 Err(refused) => {
                     self.refuse(refused.0, refused.1).await?;
@@ -93,8 +95,8 @@ impl<F: Fs> Actor<F> {
             };
             let mut batch = vec![ready];
             if batch[0].run == Run::Parallel {
-                while let Some(next) = waiting.next_if(|next| self.is_parallel(&next.name)) {
-                    match self.ready(next, alone) {
+                while let Some(next) = waiting.next_if(|next| self.is_parallel(&next.name, &shown)) {
+                    match self.ready(next, alone, &shown) {
                         Ok(ready) => batch.push(ready),
                         Err(refused) => self.refuse(refused.0, refused.1).await?,
                     }
@@ -105,16 +107,12 @@ impl<F: Fs> Actor<F> {
         Ok(())
     }
 
-    fn is_parallel(&self, name: &str) -> bool {
-        self.config
-            .tools
-            .get(name)
-            .and_then(|tool| tool.spec(&Shown::default()))
-            .is_some_and(|spec| spec.run == Run::Parallel)
+    fn is_parallel(&self, name: &str, shown: &Shown) -> bool {
+        self.config.tools.shown(name, shown).is_some_and(|(_, spec)| spec.run == Run::Parallel)
     }
 
-    fn ready(&self, asked: Asked, alone: bool) -> Result<Ready, Box<(Asked, String)>> {
-        let found = self.config.tools.get(&asked.name).and_then(|tool| Some((tool, tool.spec(&Shown::default())?)));
+    fn ready(&self, asked: Asked, alone: bool, shown: &Shown) -> Result<Ready, Box<(Asked, String)>> {
+        let found = self.config.tools.shown(&asked.name, shown);
         if asked.op.call == u16::MAX {
             return Err(Box::new((asked, "not run: one message cannot hold so many calls".into())));
         }
@@ -123,8 +121,7 @@ impl<F: Fs> Actor<F> {
             return Err(Box::new((asked, why.into())));
         }
         let Some((tool, spec)) = found else {
-            let why =
-                format!("there is no tool \"{}\"; choose from: {}", asked.name, self.config.tools.names().join(", "));
+            let why = not_there(&self.config.tools, &asked.name, shown);
             return Err(Box::new((asked, why)));
         };
         if spec.run == Run::Sole && !alone {
@@ -178,6 +175,13 @@ impl<F: Fs> Actor<F> {
                     continue;
                 }
             }
+            let basis = match self.approve(&ready.asked.op, &ready.tool, ready.effects, &call).await {
+                Ok(basis) => basis,
+                Err(told) => {
+                    self.refuse_with(ready.asked, told)?;
+                    continue;
+                }
+            };
             // An effect outside is never without its record: the answer that asks for it is durable first.
             if ready.effects == Effects::Outside && !self.make_safe().await {
                 let why = "not run: the session cannot be stored at the moment, and this would act outside of it";
@@ -193,7 +197,7 @@ impl<F: Fs> Actor<F> {
             gjc_fp::fp!("agent.call.before");
             ready.asked.acted = ready.effects == Effects::Outside;
             let asked = ready.asked.clone();
-            let handle = self.start(&mut running, ready, call, permits);
+            let handle = self.start(&mut running, ready, call, permits, basis);
             names.push((handle, asked));
         }
         self.step = StepName::Running;
@@ -233,16 +237,23 @@ impl<F: Fs> Actor<F> {
     }
 
     fn context(&self, op: OpId, progress: mpsc::UnboundedSender<String>) -> ToolCtx {
-        act::context(&self.session, &self.config, &self.cancel, op, progress)
+        act::context(&self.session, &self.config, &self.asks, &self.cancel, op, progress)
     }
 
-    fn start(&self, running: &mut JoinSet<Ran>, ready: Ready, call: Call, permits: Permits) -> tokio::task::Id {
+    fn start(
+        &self,
+        running: &mut JoinSet<Ran>,
+        ready: Ready,
+        call: Call,
+        permits: Permits,
+        basis: Option<Digest>,
+    ) -> tokio::task::Id {
         let Ready { asked, tool, .. } = ready;
         let input = shown(asked.input.get());
         self.events.emit(EventBody::ToolStarted { op: asked.op.clone(), tool: asked.name.clone(), input });
         let (progress, mut shown) = mpsc::unbounded_channel();
         let (events, op) = (self.events.clone(), asked.op.clone());
-        let ctx = self.context(asked.op.clone(), progress);
+        let ctx = self.context(asked.op.clone(), progress).bound_to(basis);
         let clock = Arc::clone(&self.config.env.clock);
         let handle = running.spawn(async move {
             let began = clock.mono();
@@ -302,6 +313,13 @@ impl<F: Fs> Actor<F> {
     /// Answers a call that does not run.
     async fn refuse(&mut self, asked: Asked, why: String) -> Result<(), NotAdmitted> {
         self.admit_refusal(&asked.id, &asked.name, asked.acted.then_some(&asked.op), why)?;
+        self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error: true, ms: 0 }));
+        Ok(())
+    }
+
+    /// Answers a call that does not run with what has a label of its own.
+    fn refuse_with(&mut self, asked: Asked, told: ToolOutput) -> Result<(), NotAdmitted> {
+        self.admit_output(&asked.id, &asked.name, None, told)?;
         self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error: true, ms: 0 }));
         Ok(())
     }

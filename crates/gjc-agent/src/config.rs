@@ -1,7 +1,7 @@
 //! What a session runs with.
 
 use gjc_context::Effect;
-use gjc_entry::{Env, Label, ModelRef, Params, Thinking};
+use gjc_entry::{ApprovalMode, Env, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
 use gjc_llm::{Backoff, Provider};
 use gjc_tools::Tools;
@@ -27,6 +27,10 @@ pub struct Config {
     pub retry: Backoff,
     /// The tools that it may call.
     pub tools: Tools,
+    /// What a person is asked before it runs.
+    pub approval: ApprovalMode,
+    /// Whether somebody is there to answer.
+    pub answers: bool,
     /// The rules of flow.
     pub policy: Policy,
     /// The system prompt, without the day.

@@ -5,7 +5,7 @@
 //! 1. [`actor`](self) takes the command ([`SessionHandle::call`]) and begins a turn
 //! 2. `turn`: ask the model, run its calls, until it has nothing left to ask
 //! 3. `request`: settings entry, view, check, bytes
-//! 4. `calls`: plan, decide, permit, run
+//! 4. `calls`: plan, decide, permit, run; `approve`: what a person is asked before; `asks`: what waits for them
 //! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
 //!    [`boundary::TURN`]** and stands nowhere else
@@ -19,9 +19,12 @@ pub mod boundary;
 mod act;
 mod actor;
 mod admit;
+mod approve;
+mod asks;
 mod calls;
 mod config;
 mod events;
+mod mode;
 mod prepare;
 mod recover;
 mod request;

@@ -382,6 +382,10 @@ fn parts(body: &Body, see: &mut dyn FnMut(Part<'_>)) {
         | Body::ThinkingLevelChange { level: text } => {
             text.iter().for_each(|text| see(Part::Text(text)));
         }
+        Body::ModeChange { mode, data } => {
+            mode.iter().for_each(|text| see(Part::Text(text)));
+            data.iter().for_each(|raw| see(Part::Raw(raw.get())));
+        }
         Body::ModelChange { provider, model, role } => {
             [provider, model].into_iter().chain(role).for_each(|text| see(Part::Text(text)));
         }

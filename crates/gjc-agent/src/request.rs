@@ -7,7 +7,6 @@ use gjc_entry::{Body, Leaf, NeedsIndex, Own, RequestEnv, Thinking};
 use gjc_flow::Labelled;
 use gjc_llm::{Rendered, Unsupported};
 use gjc_log::fs::Fs;
-use gjc_tools::Shown;
 
 /// Why no request could be made.
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +37,13 @@ pub(crate) fn next_request<F: Fs>(session: &mut Session<F>, config: &Config) -> 
 
 /// The settings half of the next request, as an entry of the path: what was written last, or a new entry.
 fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestEnv, NoRequest> {
-    let tools: Vec<ToolDef> = config.tools.defs(&Shown::default());
+    let shown = session.shown(config.answers);
+    let tools: Vec<ToolDef> = config.tools.defs(&shown);
+    let names: Vec<String> = config.tools.names().into_iter().map(Into::into).collect();
     let env = RequestEnv {
         system: session.put_blob(config.system_prompt(&config.env.clock.wall().day()).as_bytes()),
         tools: session.put_blob(&serde_json::to_vec(&tools)?),
+        all_tools: if tools.len() == names.len() { Vec::new() } else { names },
         model: config.model.clone(),
         thinking: config.thinking,
         params: config.params.clone(),

@@ -55,6 +55,7 @@ impl<F: Fs> Actor<F> {
     }
 
     async fn turn(&mut self, prompt: Prompting) -> Result<Cause, NotAdmitted> {
+        self.prepare_turn()?;
         self.admit_prompt(prompt)?;
         loop {
             match self.ask().await? {

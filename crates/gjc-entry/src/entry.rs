@@ -85,6 +85,13 @@ pub enum Body {
         /// The level; absent means off.
         level: Option<String>,
     },
+    /// Another mode; the family knows `plan` and, out of it, `none`.
+    ModeChange {
+        /// The mode; absent means none.
+        mode: Option<String>,
+        /// What belongs to it, for programs.
+        data: Option<Box<RawValue>>,
+    },
     /// The session's name.
     SessionInfo {
         /// The name.
@@ -143,6 +150,7 @@ impl Body {
             Self::Label { .. } => Kind::Label,
             Self::ModelChange { .. } => Kind::ModelChange,
             Self::ThinkingLevelChange { .. } => Kind::ThinkingLevelChange,
+            Self::ModeChange { .. } => Kind::ModeChange,
             Self::SessionInfo { .. } => Kind::SessionInfo,
             Self::Unknown { kind } => Kind::of(kind, None),
         }
@@ -374,6 +382,9 @@ impl Body {
                 Self::ModelChange { provider, model, role: fields.optional("role")? }
             }
             "thinking_level_change" => Self::ThinkingLevelChange { level: fields.optional("thinkingLevel")? },
+            "mode_change" => {
+                Self::ModeChange { mode: fields.optional("mode")?, data: fields.raw("data").map(ToOwned::to_owned) }
+            }
             "session_info" => Self::SessionInfo { name: fields.optional("name")? },
             _ => Self::Unknown { kind },
         })
@@ -400,6 +411,7 @@ impl Body {
                 line.field("provider", provider).field("modelId", model).some("role", role)
             }
             Self::ThinkingLevelChange { level } => line.field("thinkingLevel", level),
+            Self::ModeChange { mode, data } => line.some("mode", mode).some("data", data),
             Self::SessionInfo { name } => line.some("name", name),
             Self::Unknown { .. } => line,
         };
@@ -419,6 +431,8 @@ mod tests {
             r#"{"type":"custom","id":"00000004","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.future","data":{"x": [1]}}"#,
             r#"{"type":"custom_message","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"handoff","content":"c","display":false,"attribution":"agent"}"#,
             r#"{"type":"model_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","provider":"p","modelId":"m"}"#,
+            r#"{"type":"mode_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","mode":"plan","data":{"planFile":"계획.md"}}"#,
+            r#"{"type":"custom","id":"00000005","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.approval","data":{"mode":"auto-edit"}}"#,
             r#"{"type":"brand_new","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","z":1,"a":{"b": 2}}"#,
         ] {
             let entry = Entry::parse(line).unwrap();

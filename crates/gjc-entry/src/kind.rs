@@ -70,6 +70,8 @@ kinds! {
     OwnDelivered = "gjc.delivered",
     /// Another entry of gjc's own.
     OwnOther = "gjc.*",
+    /// `gjc.approval`. Last, because numbers of kinds stand in index files.
+    OwnApproval = "gjc.approval",
 }
 
 impl Kind {
@@ -81,6 +83,7 @@ impl Kind {
             ("custom", Some("gjc.env")) => Self::OwnEnv,
             ("custom", Some("gjc.taint")) => Self::OwnTaint,
             ("custom", Some("gjc.delivered")) => Self::OwnDelivered,
+            ("custom", Some("gjc.approval")) => Self::OwnApproval,
             ("custom", Some(own)) if own.starts_with("gjc.") => Self::OwnOther,
             ("message", _) => Self::Message,
             ("compaction", _) => Self::Compaction,

@@ -30,6 +30,8 @@ pub enum Own {
     Taint,
     /// A delivery that was taken in without text, or refused.
     Delivered(DeliveryId),
+    /// What the session's calls ask a person for, from now on.
+    Approval(ApprovalMode),
     /// A kind that this version does not know, kept whole.
     Other {
         /// Without `gjc.`.
@@ -48,6 +50,10 @@ pub struct RequestEnv {
     pub system: BlobRef,
     /// The tool definitions: a JSON array of `{name, description, input}`.
     pub tools: BlobRef,
+    /// The names of all tools that the session has, where this request does not show all of them: its mode, or the face, has
+    /// no use for the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub all_tools: Vec<String>,
     /// Who answers.
     pub model: ModelRef,
     /// How long it may think.
@@ -142,6 +148,42 @@ impl Thinking {
     }
 }
 
+/// What a person is asked before it runs. The order is from the strictest to the loosest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalMode {
+    /// Nothing is changed, nobody is asked.
+    ReadOnly,
+    /// Whatever changes files or acts outside.
+    Ask,
+    /// Whatever acts outside of the workspace.
+    AutoEdit,
+    /// Nothing.
+    Full,
+}
+
+impl ApprovalMode {
+    /// From the strictest to the loosest.
+    pub const ALL: [Self; 4] = [Self::ReadOnly, Self::Ask, Self::AutoEdit, Self::Full];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Ask => "ask",
+            Self::AutoEdit => "auto-edit",
+            Self::Full => "full",
+        }
+    }
+
+    /// What a word means; `None` for any other word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
 /// Numbers of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -159,6 +201,7 @@ impl Own {
             Self::Env(_) => Kind::OwnEnv,
             Self::Taint => Kind::OwnTaint,
             Self::Delivered(_) => Kind::OwnDelivered,
+            Self::Approval(_) => Kind::OwnApproval,
             Self::Other { .. } => Kind::OwnOther,
         }
     }
@@ -167,7 +210,7 @@ impl Own {
     #[must_use]
     pub fn scope(&self) -> Scope {
         match self {
-            Self::Leaf { .. } | Self::Taint | Self::Delivered(_) => Scope::Session,
+            Self::Leaf { .. } | Self::Taint | Self::Delivered(_) | Self::Approval(_) => Scope::Session,
             Self::Env(_) | Self::Other { .. } => Scope::Path,
         }
     }
@@ -180,6 +223,7 @@ impl Own {
             Self::Env(_) => "gjc.env".into(),
             Self::Taint => "gjc.taint".into(),
             Self::Delivered(_) => "gjc.delivered".into(),
+            Self::Approval(_) => "gjc.approval".into(),
             Self::Other { kind, .. } => format!("gjc.{kind}"),
         }
     }
@@ -203,6 +247,12 @@ impl Own {
                 let mut fields = Fields::parse(needed()?.get())?;
                 Self::Delivered(fields.required("id")?)
             }
+            "approval" => {
+                let mut fields = Fields::parse(needed()?.get())?;
+                let word: String = fields.required("mode")?;
+                // A word of a later version: what it allows is not known, so nothing is.
+                Self::Approval(ApprovalMode::of(&word).unwrap_or(ApprovalMode::ReadOnly))
+            }
             _ => Self::Other { kind: kind.into(), data },
         })
     }
@@ -216,6 +266,7 @@ impl Own {
             }
             Self::Taint => JsonObject::begin(out).end(),
             Self::Delivered(id) => JsonObject::begin(out).field("id", id).end(),
+            Self::Approval(mode) => JsonObject::begin(out).field("mode", mode.as_str()).end(),
             Self::Other { data: Some(data), .. } => out.extend_from_slice(data.get().as_bytes()),
             Self::Other { data: None, .. } => out.extend_from_slice(b"null"),
         }

@@ -1,5 +1,6 @@
 //! What a face may ask for.
 
+use crate::{Answer, Mode};
 use gjc_entry::{EntryId, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,19 @@ pub enum Command {
         #[schemars(with = "String", extend("type" = ["string", "null"]))]
         to: Option<EntryId>,
     },
+    /// Answer something that the session has asked (event `asked`). Each is answered once.
+    Answer {
+        /// Its name.
+        ask: String,
+        /// What is said to it.
+        value: Answer,
+    },
+    /// Begin plan mode, or end it, while no turn runs. The reply's `mode` is the mode; nothing is written when the session is
+    /// in it already.
+    SetMode {
+        /// The mode.
+        mode: Mode,
+    },
     /// Give a place of the session a name. Control characters become spaces.
     Label {
         /// The entry.
@@ -64,7 +78,8 @@ pub enum Command {
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how
     /// the last turn ended (`end`), and which prompts still waited (`unsaid`).
     Close,
-    /// End the session once nothing runs and nothing waits. The reply is that of `close`.
+    /// End the session once nothing runs and nothing waits. What is asked from then on, or waits for an answer, is not
+    /// answered any more. The reply is that of `close`.
     Finish,
 }
 

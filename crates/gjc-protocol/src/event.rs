@@ -1,6 +1,6 @@
 //! What happens, as faces see it.
 
-use crate::Snapshot;
+use crate::{AskEnd, Asked, Mode, Snapshot};
 use gjc_entry::{Label, Level, OpId, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,20 @@ pub enum EventBody {
     },
     /// A tool has ended.
     ToolEnded(ToolEnd),
+    /// A person is asked: a call waits for their yes, or the model for their answer.
+    Asked(Asked),
+    /// It was answered, or will not be any more.
+    Answered {
+        /// Which ask.
+        ask: String,
+        /// How it ended.
+        end: AskEnd,
+    },
+    /// The session's mode changed.
+    Mode {
+        /// The mode.
+        mode: Mode,
+    },
     /// The queue of prompts changed.
     Queued {
         /// How many wait.
@@ -280,6 +294,7 @@ impl Event {
             | EventBody::ToolProgress { text, .. } => text.len(),
             EventBody::Message { message, .. } => value_weight(message),
             EventBody::ToolStarted { input, .. } => value_weight(input),
+            EventBody::Asked(asked) => asked.weight(),
             _ => 64,
         }
     }

@@ -5,10 +5,12 @@
 //! - [`Event`]: numbered; text deltas may be merged for a slow face, all else is delivered, or the face is told
 //!   [`EventBody::Resync`] and asks for a [`Snapshot`]
 
+mod asked;
 mod command;
 mod event;
 mod snapshot;
 
+pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
 pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply};
 pub use event::{Event, EventBody, Health, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
 pub use snapshot::{Partial, Queued, Snapshot, StepName};

@@ -1,7 +1,7 @@
 //! The state of a session as a face needs it.
 
-use crate::{Health, LabelInfo, PromptMode};
-use gjc_entry::Usage;
+use crate::{Asked, Health, LabelInfo, Mode, PromptMode};
+use gjc_entry::{ApprovalMode, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +27,13 @@ pub struct Snapshot {
     /// The answer that is being written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
+    /// What waits for a person's answer, oldest first.
+    pub asked: Vec<Asked>,
+    /// Whether it plans.
+    pub mode: Mode,
+    /// What a person is asked before it runs: `read-only`, `ask`, `auto-edit` or `full`.
+    #[schemars(with = "String")]
+    pub approval: ApprovalMode,
     /// Prompts that wait.
     pub queue: Vec<Queued>,
     /// Tokens and cost, abandoned branches included.

@@ -5,7 +5,7 @@
 
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
-    Address, CommandLine, Count, Durability, ModelName, Patience, Size, TOOLS, ToolNames, Value, Wrong,
+    Address, Approval, CommandLine, Count, Durability, ModelName, Patience, Size, TOOLS, ToolNames, Value, Wrong,
 };
 use crate::yaml::Node;
 
@@ -55,6 +55,18 @@ settings! {
         /// The tools of a new session. A session that goes on keeps its tools.
         names: ToolNames = ToolNames(TOOLS.iter().map(|name| (*name).to_owned()).collect());
             key "tools"; guard fewer_are_stricter("fewer tools are stricter"); flag "--tools";
+    }
+
+    /// What a person is asked.
+    approval: Approvals {
+        /// What a person is asked before it runs ([approvals](approvals.md)). `ask`: whatever changes files or acts outside.
+        /// `auto-edit`: whatever acts outside of the workspace. `full`: nothing. `read-only`: nothing, and nothing is changed.
+        /// Where nothing is set it is `ask` in a terminal, and `full` with `-p`, `--mode json` and `--mode rpc`. A session that
+        /// goes on never gets looser than it was by a setting, only by the option.
+        mode: Option<Approval> = None;
+            key "approval";
+            guard Guard::Tighten { looser: Approval::is_looser, order: "read-only, then ask, then auto-edit, then full" };
+            flag "--approval";
     }
 
     /// Sessions.

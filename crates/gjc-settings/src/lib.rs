@@ -34,4 +34,6 @@ pub use page::{page, schema};
 pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
 pub use trust::{ContentHash, Trust};
-pub use value::{Address, CommandLine, Count, Durability, ModelName, Patience, Plain, Size, TOOLS, ToolNames};
+pub use value::{
+    Address, Approval, CommandLine, Count, Durability, ModelName, Patience, Plain, Size, TOOLS, ToolNames,
+};

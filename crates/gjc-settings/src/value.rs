@@ -479,12 +479,70 @@ impl Value for Durability {
     }
 }
 
+/// What a person is asked before it runs, from the strictest to the loosest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Approval {
+    /// Nothing is changed, nobody is asked.
+    ReadOnly,
+    /// Whatever changes files or acts outside.
+    Ask,
+    /// Whatever acts outside of the workspace.
+    AutoEdit,
+    /// Nothing.
+    Full,
+}
+
+const APPROVALS: &[(&str, Approval)] = &[
+    ("read-only", Approval::ReadOnly),
+    ("ask", Approval::Ask),
+    ("auto-edit", Approval::AutoEdit),
+    ("full", Approval::Full),
+];
+
+impl Approval {
+    /// Whether a project's value is looser than the person's. Where the person has set none, `ask` counts: what a terminal
+    /// has then, the strictest of what the faces have.
+    pub(crate) fn is_looser(project: &Plain, user: &Plain) -> bool {
+        let of = |plain: &Plain| match plain {
+            Plain::None => Some(Self::Ask),
+            plain => Self::read(&Self::typed(&plain.shown())).ok(),
+        };
+        match (of(project), of(user)) {
+            (Some(project), Some(user)) => project > user,
+            // What cannot be compared is not let in.
+            _ => true,
+        }
+    }
+}
+
+impl Value for Approval {
+    fn wanted() -> String {
+        names(APPROVALS).join(", ")
+    }
+
+    fn schema() -> Json {
+        json!({"type": "string", "enum": names(APPROVALS)})
+    }
+
+    fn read(node: &Node) -> Result<Self, Wrong> {
+        let text = text::<Self>(node)?;
+        one_of("approval mode", text, &names(APPROVALS))?;
+        let found = APPROVALS.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| *value).ok_or_else(|| wrong_kind::<Self>(node))
+    }
+
+    fn write(&self) -> Plain {
+        let found = APPROVALS.iter().find(|(_, value)| value == self);
+        Plain::Text(found.map_or("", |(name, _)| name).into())
+    }
+}
+
 fn names<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
     choices.iter().map(|(name, _)| *name).collect()
 }
 
 /// The tools that there are, in the order in which a model sees them.
-pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls"];
+pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls", "ask"];
 
 /// Names of tools, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use gjc_entry::{BoxFuture, Clock, EntryId, Label, Level, OpId, SessionId, Timestamp};
 use gjc_flow::{LabelState, Policy, Runtime, decide};
-use gjc_tools::{Find, Grep, Ls, Progress, SessionView, Surroundings, ToolCtx, Tools};
+use gjc_tools::{Find, Grep, Ls, Nobody, Progress, SessionView, Surroundings, ToolCtx, Tools};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -120,8 +120,10 @@ fn ours(root: &Path, contest: &Contest) -> io::Result<Value> {
         cancel: CancellationToken::new(),
         session: Arc::new(View),
         redeem: Arc::new(state.watch()),
+        host: Arc::new(Nobody),
         clock: Arc::new(Real),
         cwd: root.into(),
+        home: "/nowhere".into(),
         own: "/nowhere".into(),
         artifacts: None,
         progress: Progress::new(to),

@@ -3,7 +3,7 @@
 use crate::input::{Form, schema};
 use crate::sandbox::{Cell, Guard, stays_outside};
 use crate::work::{failed, leave, planned};
-use crate::{Confinement, Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
+use crate::{Confinement, Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Call, Permits, SinkRef, SourceRef, digest};
@@ -171,6 +171,11 @@ impl Tool for Bash {
             sources: vec![SourceRef { what: what.clone(), label: Label { trusted: false, ..Label::PUBLIC_TRUSTED } }],
             sinks: vec![SinkRef { what, level: Level::Restricted, digest }],
         })
+    }
+
+    fn preview(&self, _: &ToolCtx, call: &Call) -> Result<Preview, ToolOutput> {
+        let parsed = parse(&call.input, self.limits);
+        parsed.map(|input| Preview::of_command(&input.command)).map_err(|refusal| failed(planned(call), &refusal))
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {

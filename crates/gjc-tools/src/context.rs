@@ -1,7 +1,8 @@
 //! What a tool knows of its surroundings.
 
+use crate::Host;
 use gjc_entry::{Clock, Label, OpId};
-use gjc_flow::{Caller, Redeem, Runtime};
+use gjc_flow::{Caller, Digest, Redeem, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -40,10 +41,14 @@ pub struct Surroundings {
     pub session: Arc<dyn SessionView>,
     /// Where permits are redeemed.
     pub redeem: Arc<dyn Redeem>,
+    /// Who can ask a person.
+    pub host: Arc<dyn Host>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where relative paths begin.
     pub cwd: PathBuf,
+    /// The person's home folder: no workspace, whatever lies in it.
+    pub home: PathBuf,
     /// gjc's own folder: settings, what is trusted, sessions. No tool writes there.
     pub own: PathBuf,
     /// Where whole outputs are kept; `None` in a session without a file.
@@ -58,6 +63,7 @@ pub struct Surroundings {
 pub struct ToolCtx {
     caller: Caller,
     op: OpId,
+    basis: Option<Digest>,
     around: Surroundings,
 }
 
@@ -65,7 +71,19 @@ impl ToolCtx {
     /// A context for one act. Disallowed outside the actor, the binary and tests.
     #[must_use]
     pub fn new(runtime: &Runtime, op: OpId, around: Surroundings) -> Self {
-        Self { caller: runtime.caller(&op.session), op, around }
+        Self { caller: runtime.caller(&op.session), op, basis: None, around }
+    }
+
+    /// The same act, bound to what a person has seen of it ([`crate::Preview::basis`]).
+    #[must_use]
+    pub fn bound_to(self, basis: Option<Digest>) -> Self {
+        Self { basis, ..self }
+    }
+
+    /// What a person has seen, if they had to allow the call: the tool acts only if that is still so.
+    #[must_use]
+    pub fn basis(&self) -> Option<Digest> {
+        self.basis
     }
 
     /// Who calls.

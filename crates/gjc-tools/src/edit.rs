@@ -2,8 +2,8 @@
 
 use crate::diff::{self, Change, Run as Lines};
 use crate::input::{Form, schema};
-use crate::work::{blocking, bytes_in, cancelled, count, leave, planned, sha256};
-use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
+use crate::work::{blocking, bytes_in, cancelled, count, failed, leave, planned, sha256};
+use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path, preview};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
 use gjc_flow::{Call, Digest, Permits, SinkRef, SourceRef};
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 const FORM: Form =
@@ -121,26 +121,34 @@ impl Tool for Edit {
         })
     }
 
+    fn preview(&self, ctx: &ToolCtx, call: &Call) -> Result<Preview, ToolOutput> {
+        let mut label = planned(call);
+        seen(ctx, call, &mut label).map_err(|refusal| failed(label, &refusal))
+    }
+
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
         blocking(planned(&call), move |label| edit(&ctx, &parse(&call.input)?, permits, label)).await
     }
 }
 
+/// What a person sees of it.
+fn seen(ctx: &ToolCtx, call: &Call, label: &mut Label) -> Result<Preview, Refusal> {
+    let input = parse(&call.input)?;
+    let Target { path, before, .. } = Target::open(ctx, &input.path, label)?;
+    let edits: Vec<Prepared> = input.edits.iter().map(Prepared::new).collect();
+    let changes = changes(&input.path, &Text::new(&before), &edits)?;
+    let lines = diff::runs(&before, &changes);
+    let diff = diff::unified(input.path.trim_start_matches('/'), &before, &lines);
+    Ok(Preview::of_file(ctx, &input.path, &path, &diff, preview::basis_of(&before)))
+}
+
 fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -> Result<ToolOutput, Refusal> {
     let given = &input.path;
     let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
-    let (path, existing) = path::writable(ctx, given)?;
-    let Some(existing) = existing else {
-        return Err(failed("edited")(std::io::ErrorKind::NotFound.into()));
-    };
-    if existing.len() > FILE_BYTES {
-        let sentence = format!("{given} has {} bytes; edit takes {FILE_BYTES}", existing.len());
-        return Err(Refusal::new("too_large", sentence).hint("use bash, for example `sed -i`"));
+    let Target { path, existing, before } = Target::open(ctx, given, label)?;
+    if ctx.basis().is_some_and(|seen| seen != preview::basis_of(&before)) {
+        return Err(preview::changed(given));
     }
-    let mut file = File::open(&path).map_err(failed("read"))?;
-    *label = label.join(path::label_of(&ctx.cwd, &path, &file));
-    let mut before = Vec::new();
-    file.read_to_end(&mut before).map_err(failed("read"))?;
 
     let text = Text::new(&before);
     let edits: Vec<Prepared> = input.edits.iter().map(Prepared::new).collect();
@@ -170,6 +178,34 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -
             "diff": cut(diff::unified(given.trim_start_matches('/'), &before, &lines)),
         }))
         .done())
+}
+
+/// A file that may be edited.
+struct Target {
+    path: PathBuf,
+    existing: Metadata,
+    /// Its content.
+    before: Vec<u8>,
+}
+
+impl Target {
+    /// Reads it; what it is worth joins into `label` before a byte is read.
+    fn open(ctx: &ToolCtx, given: &str, label: &mut Label) -> Result<Self, Refusal> {
+        let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
+        let (path, existing) = path::writable(ctx, given)?;
+        let Some(existing) = existing else {
+            return Err(failed("edited")(std::io::ErrorKind::NotFound.into()));
+        };
+        if existing.len() > FILE_BYTES {
+            let sentence = format!("{given} has {} bytes; edit takes {FILE_BYTES}", existing.len());
+            return Err(Refusal::new("too_large", sentence).hint("use bash, for example `sed -i`"));
+        }
+        let mut file = File::open(&path).map_err(failed("read"))?;
+        *label = label.join(path::label_of(&ctx.cwd, &path, &file));
+        let mut before = Vec::new();
+        file.read_to_end(&mut before).map_err(failed("read"))?;
+        Ok(Self { path, existing, before })
+    }
 }
 
 /// What the model and programs are told of an edit.

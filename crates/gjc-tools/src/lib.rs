@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod ask;
 mod atomic;
 mod bash;
 mod context;
@@ -14,12 +15,14 @@ mod edit;
 mod find;
 mod glob;
 mod grep;
+mod host;
 mod input;
 mod ls;
 mod names;
 mod output;
 mod page;
 mod path;
+mod preview;
 mod read;
 mod sandbox;
 mod tool;
@@ -27,13 +30,16 @@ mod walk;
 mod work;
 mod write;
 
+pub use ask::Ask;
 pub use bash::{Bash, Limits};
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use find::Find;
 pub use grep::Grep;
+pub use host::{Host, Nobody};
 pub use ls::Ls;
 pub use output::{Output, ToolOutput};
+pub use preview::Preview;
 pub use read::Read;
 pub use sandbox::{Confinement, SECRETS, SandboxMode, SecretPlace, Workspace, describe, sandbox_of};
 pub use tool::{Effects, Recovery, Run, Shown, Tool, ToolSpec, Tools};
@@ -41,7 +47,7 @@ pub use write::Write;
 
 use std::sync::Arc;
 
-/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`]. `vars` is what
+/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`], [`Ask`]. `vars` is what
 /// commands get as their environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars, how: Confinement) -> Tools {
@@ -59,5 +65,6 @@ pub fn builtin_within(vars: &gjc_entry::Vars, how: Confinement, limits: Limits) 
         Arc::new(Grep),
         Arc::new(Find),
         Arc::new(Ls),
+        Arc::new(Ask),
     ])
 }

@@ -1,11 +1,11 @@
 //! What a tool is.
 
-use crate::{ToolCtx, ToolOutput};
+use crate::{Preview, ToolCtx, ToolOutput};
 use async_trait::async_trait;
 use gjc_context::ToolDef;
 use gjc_entry::OpId;
 use gjc_flow::{Call, Permits};
-use gjc_protocol::Refusal;
+use gjc_protocol::{Mode, Refusal};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -24,6 +24,15 @@ pub trait Tool: Send + Sync + 'static {
     /// A refusal that tells the model how to call it right.
     fn plan(&self, ctx: &ToolCtx, input: &RawValue) -> Result<Call, Refusal>;
 
+    /// What a person sees before they allow a planned call. Files may be read for it; what is shown goes to people alone.
+    ///
+    /// # Errors
+    /// The output of a call that would fail anyway, so that nobody is asked in vain. It bears the label of what it tells of.
+    fn preview(&self, ctx: &ToolCtx, call: &Call) -> Result<Preview, ToolOutput> {
+        let _ = ctx;
+        Ok(Preview::of_input(call))
+    }
+
     /// Does it. Each sink's permit is redeemed right before its effect.
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput;
 
@@ -36,7 +45,12 @@ pub trait Tool: Send + Sync + 'static {
 
 /// The situation in which tools are shown.
 #[derive(Debug, Clone, Default)]
-pub struct Shown {}
+pub struct Shown {
+    /// The session's mode: in plan mode only tools without effects are shown.
+    pub mode: Mode,
+    /// Whether somebody is there to answer questions.
+    pub answers: bool,
+}
 
 /// A tool's description.
 #[derive(Debug, Clone)]
@@ -129,13 +143,21 @@ impl Tools {
         self.0.iter().map(|tool| tool.name()).collect()
     }
 
+    /// The one with a name and its description, if it is shown in this situation.
+    #[must_use]
+    pub fn shown(&self, name: &str, shown: &Shown) -> Option<(&Arc<dyn Tool>, ToolSpec)> {
+        let tool = self.get(name)?;
+        let fits = |spec: &ToolSpec| shown.mode != Mode::Plan || spec.effects == Effects::None;
+        Some((tool, tool.spec(shown).filter(fits)?))
+    }
+
     /// The definitions for the model.
     #[must_use]
     pub fn defs(&self, shown: &Shown) -> Vec<ToolDef> {
         self.0
             .iter()
             .filter_map(|tool| {
-                let spec = tool.spec(shown)?;
+                let (_, spec) = self.shown(tool.name(), shown)?;
                 let input = serde_json::value::to_raw_value(&spec.input).ok()?;
                 Some(ToolDef { name: tool.name().into(), description: spec.description, input })
             })

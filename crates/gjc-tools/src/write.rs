@@ -1,8 +1,9 @@
 //! `write`: a file with given content.
 
 use crate::input::{Form, schema};
-use crate::work::{blocking, bytes_in, cancelled, count, leave, sha256};
-use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
+use crate::preview::{self, Before};
+use crate::work::{blocking, bytes_in, cancelled, count, failed, leave, sha256};
+use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
 use gjc_flow::{Call, Permits, SinkRef};
@@ -68,9 +69,23 @@ impl Tool for Write {
         Ok(Call { tool: self.name().into(), input: input.to_owned(), sources: Vec::new(), sinks: vec![to] })
     }
 
+    fn preview(&self, ctx: &ToolCtx, call: &Call) -> Result<Preview, ToolOutput> {
+        seen(ctx, call).map_err(|refusal| failed(Label::PUBLIC_TRUSTED, &refusal))
+    }
+
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
         blocking(Label::PUBLIC_TRUSTED, move |_| write(&ctx, &parse(&call.input)?, permits)).await
     }
+}
+
+/// What a person sees of it.
+fn seen(ctx: &ToolCtx, call: &Call) -> Result<Preview, Refusal> {
+    let Input { path: given, content } = parse(&call.input)?;
+    let (path, existing) = path::writable(ctx, &given)?;
+    let before = existing.map(|existing| Before::read(&path, &existing)).transpose();
+    let before = before.map_err(|error| path::refuse(&ctx.cwd, &given, "read", &error))?;
+    let diff = preview::replacement(&given, before.as_ref(), content.as_bytes());
+    Ok(Preview::of_file(ctx, &given, &path, &diff, preview::basis(before.as_ref())))
 }
 
 fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutput, Refusal> {
@@ -83,8 +98,10 @@ fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutpu
     let written = path
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, || Ok(true)));
-    written.map_err(|error| path::refuse(&ctx.cwd, &input.path, "written", &error))?;
+        .and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, || preview::still(ctx, &path)));
+    if !written.map_err(|error| path::refuse(&ctx.cwd, &input.path, "written", &error))? {
+        return Err(preview::changed(&input.path));
+    }
 
     let done = if existing.is_some() { "replaced" } else { "created" };
     let (lines, size) = (count(input.content.lines().count(), "line"), count(bytes.len(), "byte"));

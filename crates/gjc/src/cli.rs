@@ -16,8 +16,8 @@ Examples:
   gjc doctor                                     what holds on this system
   gjc config list                                every setting: its value, and where that came from
 
-Tools: read, write, edit, bash, grep, find, ls. They run without asking; --tools read,grep,find,ls
-allows looking alone.
+Tools: read, write, edit, bash, grep, find, ls, ask. With -p they run without asking; --approval
+read-only allows looking alone, --approval auto-edit changing files of the workspace too.
 Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
 working folder and to temporary files, and do not read keys of the home folder.
 
@@ -96,8 +96,36 @@ pub(crate) struct SessionArgs {
     /// session those of the settings (tools).
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
+    /// What you are asked before it runs. By default `ask` in a terminal and `full` where nobody can be asked; a session that
+    /// goes on gets looser by this option alone.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) approval: Option<Approval>,
     #[command(flatten)]
     pub(crate) commands: SandboxArgs,
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approval {
+    /// Whatever changes files or acts outside.
+    Ask,
+    /// Whatever acts outside of the workspace.
+    AutoEdit,
+    /// Nothing.
+    Full,
+    /// Nothing, and nothing is changed.
+    ReadOnly,
+}
+
+impl From<Approval> for gjc_entry::ApprovalMode {
+    fn from(mode: Approval) -> Self {
+        match mode {
+            Approval::Ask => Self::Ask,
+            Approval::AutoEdit => Self::AutoEdit,
+            Approval::Full => Self::Full,
+            Approval::ReadOnly => Self::ReadOnly,
+        }
+    }
 }
 
 /// What commands may reach.

@@ -1,6 +1,6 @@
 //! Puts a session together from arguments and environment.
 
-use crate::cli::{Access, Sandbox, SandboxArgs, SessionArgs};
+use crate::cli::{Access, Mode, Sandbox, SandboxArgs, SessionArgs};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
@@ -8,14 +8,14 @@ use crate::prompt::PromptFiles;
 use crate::providers::{Chosen, choose, name_of};
 use crate::{out, settings};
 use gjc_agent::{Config, Session, SessionHandle};
-use gjc_context::{Folds, ToolDef};
-use gjc_entry::{Blobs, DamageKind, Env, Header, Leaf, Level, Params, Thinking};
+use gjc_context::{Approved, Folds, ToolDef};
+use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Leaf, Level, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::Backoff;
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_process::{Network, OutputCap};
-use gjc_settings::Settings;
+use gjc_settings::{Approval, Settings};
 use gjc_store::{bucket_name, resolve};
 use gjc_tools::{Confinement, Limits, SandboxMode};
 use std::path::{Path, PathBuf};
@@ -79,6 +79,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         }
         _ => tools.only(&settings.tools.names.0).map_err(Failure::misuse)?,
     };
+    let approval = approval(args, settings, before.approval, &mut notices);
     let durability = match settings.session.durability {
         gjc_settings::Durability::Entry => Durability::Entry,
         gjc_settings::Durability::Turn => Durability::Turn,
@@ -111,9 +112,45 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         params: Params { max_tokens },
         retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
         tools,
+        approval,
+        answers: interactive(args),
         policy: Policy::default(),
     };
     Ok(Composed { session, config, resumed, notices })
+}
+
+/// Whether a person, or a program for them, is there while the session runs.
+fn interactive(args: &SessionArgs) -> bool {
+    args.mode == Mode::Rpc || (args.mode == Mode::Text && !args.print)
+}
+
+/// What a person is asked before it runs. A session that goes on does not come to a looser mode by a default or a setting:
+/// what it was begun in was somebody's decision.
+fn approval(
+    args: &SessionArgs,
+    settings: &Settings,
+    before: Option<ApprovalMode>,
+    notices: &mut Vec<String>,
+) -> ApprovalMode {
+    let wanted = match settings.approval.mode {
+        Some(Approval::ReadOnly) => ApprovalMode::ReadOnly,
+        Some(Approval::Ask) => ApprovalMode::Ask,
+        Some(Approval::AutoEdit) => ApprovalMode::AutoEdit,
+        Some(Approval::Full) => ApprovalMode::Full,
+        // A program that speaks RPC decides by itself whether it wants to be asked.
+        None if args.mode == Mode::Text && !args.print => ApprovalMode::Ask,
+        None => ApprovalMode::Full,
+    };
+    match before {
+        Some(before) if before < wanted && args.approval.is_none() => {
+            let (before_word, wanted) = (before.as_str(), wanted.as_str());
+            notices.push(format!(
+                "the session goes on in approval mode {before_word}, as it was; --approval {wanted} makes it looser"
+            ));
+            before
+        }
+        _ => wanted,
+    }
 }
 
 /// What commands may reach, as typed.
@@ -258,6 +295,7 @@ struct Before {
     model: Option<String>,
     thinking: Option<Thinking>,
     tools: Option<Vec<String>>,
+    approval: Option<ApprovalMode>,
 }
 
 impl Before {
@@ -269,14 +307,19 @@ impl Before {
         let found = folds.get::<gjc_context::Settings>(&reader, Leaf::Current).cloned().unwrap_or_default();
         // What another program has chosen since counts, also where there are no settings of ours.
         let thinking = found.thinking.as_deref().and_then(Thinking::of);
-        let Some(settings) = found.env else { return Ok(Self { cwd, thinking, ..Self::default() }) };
+        let approval = folds.get::<Approved>(&reader, Leaf::Current).ok().and_then(|approved| approved.0);
+        let Some(settings) = found.env else { return Ok(Self { cwd, thinking, approval, ..Self::default() }) };
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
         Ok(Self {
             cwd,
             model: Some(name_of(&settings.model)),
             thinking: thinking.or(Some(settings.thinking)),
-            tools: defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
+            tools: match settings.all_tools {
+                shown if shown.is_empty() => defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
+                all => Some(all),
+            },
+            approval,
         })
     }
 }

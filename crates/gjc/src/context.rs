@@ -123,8 +123,16 @@ fn leaf(reader: &Reader<OsFs>, at: Option<&str>) -> Result<Leaf, Failure> {
 
 /// The last entry of the active path that is about what is said: names of places and moves of the leaf may follow it.
 fn last_said(tree: &Skeleton) -> Option<Ordinal> {
-    const BESIDE: KindSet =
-        KindSet::of(&[Kind::Label, Kind::OwnLeaf, Kind::OwnTaint, Kind::OwnDelivered, Kind::SessionInfo, Kind::Usage]);
+    const BESIDE: KindSet = KindSet::of(&[
+        Kind::Label,
+        Kind::OwnLeaf,
+        Kind::OwnTaint,
+        Kind::OwnDelivered,
+        Kind::OwnApproval,
+        Kind::ModeChange,
+        Kind::SessionInfo,
+        Kind::Usage,
+    ]);
     let mut place = tree.leaf();
     while let Some((at, node)) = place.and_then(|at| Some((at, tree.node(at)?))) {
         if !BESIDE.has(node.kind()) {

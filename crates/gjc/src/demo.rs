@@ -8,7 +8,9 @@ use crate::{out, world};
 use futures_util::stream::BoxStream;
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Checked, ContextMessage, Request, select};
-use gjc_entry::{Blobs, Dirs, Env, Label, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking};
+use gjc_entry::{
+    ApprovalMode, Blobs, Dirs, Env, Label, Leaf, Level, Message, ModelRef, Origin, Params, Source, Thinking,
+};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::scripted::{self, Scripted, ScriptedModel};
 use gjc_llm::{Backoff, Provider, ProviderError, Rendered, StreamEvent, Unsupported};
@@ -219,6 +221,8 @@ fn start(
         params: Params { max_tokens: 4096 },
         retry: Backoff::default(),
         tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),
+        approval: ApprovalMode::Full,
+        answers: false,
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),
         system_label: Label::PUBLIC_TRUSTED,

@@ -2,7 +2,7 @@
 
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
-use gjc_entry::Env;
+use gjc_entry::{ApprovalMode, Env};
 use gjc_settings::{
     Document, Effective, Flag, Scope, Trust, merge, project_file, project_root, read_project, read_user,
 };
@@ -62,6 +62,7 @@ pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(E
         // It is that of whoever answers.
         ("providers.anthropic.url", args.provider_url.clone()),
         ("providers.openai.url", args.provider_url.clone()),
+        ("approval", args.approval.map(|mode| ApprovalMode::from(mode).as_str().to_owned())),
         ("tools", args.tools.as_ref().map(|names| names.join(","))),
     ];
     let given = flags.into_iter().filter_map(|(key, word)| Some((key, word?)));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::disallowed_methods)]
 
 mod admission;
+mod approvals;
 mod calls;
 mod durability;
 mod effects;
@@ -9,6 +10,7 @@ mod end;
 mod faces;
 mod held;
 mod labels;
+mod modes;
 mod places;
 mod power_cuts;
 mod prompts;

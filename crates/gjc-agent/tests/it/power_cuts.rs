@@ -57,6 +57,7 @@ fn script(seed: u64, turns: usize) -> Vec<Act> {
 
 fn env(system: gjc_entry::BlobRef) -> RequestEnv {
     RequestEnv {
+        all_tools: Vec::new(),
         system,
         tools: system,
         model: ModelRef { provider: "p".into(), id: "m".into(), api: "a".into() },

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use gjc_agent::{Config, Session, SessionHandle, Subscription, start};
 use gjc_context::{Checked, Request};
-use gjc_entry::{Blobs, Env, Label, Level, ModelRef, OpId, Origin, Params, StopReason, Thinking, Usage};
+use gjc_entry::{ApprovalMode, Blobs, Env, Label, Level, ModelRef, OpId, Origin, Params, StopReason, Thinking, Usage};
 use gjc_entry::{Dirs, Vars};
 use gjc_flow::{Call, Permits, Policy, Runtime, SinkRef, SourceRef, digest};
 use gjc_llm::{Backoff, BlockKind, Provider, ProviderError, Rendered, StreamEvent, Unsupported};
@@ -363,6 +363,8 @@ impl Setup {
             params: Params { max_tokens: 1000 },
             retry: Backoff::default(),
             tools: Tools::default(),
+            approval: ApprovalMode::Full,
+            answers: false,
             policy: Policy::default(),
             system: "You are gjc.".into(),
             system_label: Label::PUBLIC_TRUSTED,

@@ -173,6 +173,7 @@ pub(crate) fn checked(view: View) -> Result<Checked<Request>, Violation> {
 /// A view as it leaves, checked against another.
 pub(crate) fn checked_against(view: View, unedited: &View) -> Result<Checked<Request>, Violation> {
     let env = RequestEnv {
+        all_tools: Vec::new(),
         system: BlobRef([1; 32]),
         tools: BlobRef([2; 32]),
         model: ModelRef { provider: "anthropic".into(), id: "claude-x".into(), api: "anthropic-messages".into() },

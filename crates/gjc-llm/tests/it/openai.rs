@@ -240,7 +240,15 @@ fn errors_in_the_stream_mean_what_their_place_says() {
 
 fn env(id: &str, thinking: Thinking) -> RequestEnv {
     let model = ModelRef { id: id.into(), ..model() };
-    RequestEnv { system: blob(1), tools: blob(2), model, thinking, params: Params { max_tokens: 32_000 }, renderer: 1 }
+    RequestEnv {
+        all_tools: Vec::new(),
+        system: blob(1),
+        tools: blob(2),
+        model,
+        thinking,
+        params: Params { max_tokens: 32_000 },
+        renderer: 1,
+    }
 }
 
 fn body(env: RequestEnv, messages: Vec<Msg>, store: &Store) -> String {

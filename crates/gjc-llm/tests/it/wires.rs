@@ -88,7 +88,15 @@ impl Wire {
     pub(crate) fn env(&self) -> RequestEnv {
         let params = Params { max_tokens: 32_000 };
         let (system, tools) = (crate::kit::blob(1), crate::kit::blob(2));
-        RequestEnv { system, tools, model: self.model.clone(), thinking: Thinking::Low, params, renderer: 1 }
+        RequestEnv {
+            all_tools: Vec::new(),
+            system,
+            tools,
+            model: self.model.clone(),
+            thinking: Thinking::Low,
+            params,
+            renderer: 1,
+        }
     }
 
     fn rendered(&self) -> Rendered {

@@ -26,7 +26,7 @@ fn examples(document: &str) -> Vec<Value> {
 fn every_example_is_what_it_says() {
     let (mut commands, mut replies, mut events) = (0, 0, 0);
     for example in examples(&document()) {
-        let read = if example.get("command").is_some() {
+        let read = if example.get("command").is_some_and(Value::is_object) {
             commands += 1;
             serde_json::from_value::<Cmd>(example.clone()).map(drop)
         } else if example.get("outcome").is_some() {

@@ -15,6 +15,7 @@ fn both(user: &str, project: &str, trusted: bool) -> Effective {
 /// A stricter and a looser value than `user`, in lines of a file.
 const STEPS: &[(&str, &str, &str, &str)] = &[
     ("tools", "tools: [read]", "tools: [read, edit]", "tools: [read, bash]"),
+    ("approval", "approval: read-only", "approval: ask", "approval: auto-edit"),
     (
         "session.durability",
         "session: {durability: entry}",
@@ -60,6 +61,16 @@ fn the_model_of_a_clone_counts_only_once_it_is_trusted() {
     let now = both("", project, false);
     assert_eq!((now.settings.models.default.0.as_str(), now.ignored.len()), ("anthropic/claude-sonnet-4-5", 1));
     assert_eq!(both("", project, true).settings.models.default.0, "scripted/.gjc/evil.jsonl");
+}
+
+#[test]
+fn a_clone_is_compared_with_asking_where_a_person_has_set_nothing() {
+    for (word, counts) in [("read-only", true), ("ask", true), ("auto-edit", false), ("full", false)] {
+        let now = both("", &format!("approval: {word}"), false);
+        assert_eq!((now.settings.approval.mode.is_some(), now.ignored.is_empty()), (counts, counts), "{word}");
+    }
+    let told = both("", "approval: full", false).ignored[0].to_string();
+    assert!(told.contains("sets approval to full, which you have not trusted"), "{told}");
 }
 
 #[test]
@@ -110,6 +121,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
         "tools" => prop::sample::subsequence(vec!["read", "write", "edit", "bash"], 0..=4)
             .prop_map(|names| Plain::List(names.into_iter().map(Into::into).collect()))
             .boxed(),
+        "approval" => prop_oneof![pick(&["read-only", "ask", "auto-edit", "full"]), Just(Plain::None)].boxed(),
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
         "retry.attempts" => (0u64..=20).prop_map(Plain::Number).boxed(),
         "bash.keepHead" | "bash.keepTail" => (256u64..4096).prop_map(|n| Plain::Text(format!("{n}B"))).boxed(),

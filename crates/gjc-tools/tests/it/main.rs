@@ -1,6 +1,7 @@
 //! The built-in tools on real files and real programs, as the session calls them: plan, decide, permit, run.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, clippy::print_stdout)]
 
+mod ask;
 mod attempts;
 mod bash;
 mod edit;
@@ -9,6 +10,7 @@ mod grep;
 mod input;
 mod judged;
 mod ls;
+mod preview;
 mod read;
 mod rig;
 mod sandbox;

@@ -5,7 +5,7 @@ use gjc_flow::{
     Call, Digest, LabelState, LabelWatch, Permit, Permits, Policy, Redeem, Redeemed, Runtime, Stale, decide,
 };
 use gjc_protocol::Refusal;
-use gjc_tools::{Confinement, Progress, SessionView, Surroundings, ToolCtx, Tools, builtin};
+use gjc_tools::{Confinement, Host, Nobody, Progress, SessionView, Surroundings, ToolCtx, Tools, builtin};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs;
@@ -62,6 +62,7 @@ pub(crate) struct Rig {
     pub(crate) state: LabelState,
     pub(crate) tools: Tools,
     redeem: Arc<dyn Redeem>,
+    pub(crate) host: Arc<dyn Host>,
     to: mpsc::UnboundedSender<String>,
     pub(crate) progress: mpsc::UnboundedReceiver<String>,
 }
@@ -109,6 +110,7 @@ impl Rig {
             outside,
             cancel: CancellationToken::new(),
             redeem: Arc::new(state.watch()),
+            host: Arc::new(Nobody),
             state,
             tools: builtin(&Vars::new(vars.into_iter().chain([secret])), Confinement::off(&dirs(&root))),
             to,
@@ -137,7 +139,9 @@ impl Rig {
             cancel: self.cancel.clone(),
             session: Arc::new(View),
             redeem: Arc::clone(&self.redeem),
+            host: Arc::clone(&self.host),
             clock: Arc::new(Real),
+            home: self.outside.join("home"),
             cwd: self.cwd.clone(),
             own: self.outside.join("own"),
             artifacts: self.artifacts.clone(),

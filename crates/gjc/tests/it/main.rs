@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, starts programs and reads the environment"
 )]
 
+mod approvals;
 mod damage;
 mod demo;
 mod doctor;
