@@ -1,7 +1,8 @@
 //! Whether a person lets a call run. Asked after the flow has decided, and before anything happens.
 //!
 //! A yes is for what was shown: the call runs with the input that was planned, its permits are for those bytes, and a file
-//! that has changed since makes the tool refuse ([`gjc_tools::Preview::basis`]).
+//! that has changed since, or is another one, makes the tool refuse ([`gjc_tools::Preview::basis`]). The same holds where
+//! the mode, or an earlier yes, has allowed a change because of where the file is.
 
 use crate::act;
 use crate::actor::Actor;
@@ -74,7 +75,7 @@ impl Allowed {
 }
 
 impl<F: Fs> Actor<F> {
-    /// Whether a call that the flow allows may run: what it is bound to if a person has seen it, or what the model hears.
+    /// Whether a call that the flow allows may run: what it is bound to, or what the model hears.
     /// Commands are answered while a person thinks.
     pub(crate) async fn approve(
         &mut self,
@@ -94,7 +95,7 @@ impl<F: Fs> Actor<F> {
         let within = effects == Effects::Workspace && preview.within;
         let wish = Wish { call, preview, reach: if within { Reach::Workspace } else { Reach::Outside } };
         if (within && mode == ApprovalMode::AutoEdit) || self.allowed.has(&wish) {
-            return Ok(None);
+            return Ok(wish.preview.basis);
         }
         if !self.config.answers {
             return Err(told(&nobody(&wish, mode)));

@@ -74,13 +74,13 @@ impl ToolCtx {
         Self { caller: runtime.caller(&op.session), op, basis: None, around }
     }
 
-    /// The same act, bound to what a person has seen of it ([`crate::Preview::basis`]).
+    /// The same act, bound to what it was allowed for ([`crate::Preview::basis`]).
     #[must_use]
     pub fn bound_to(self, basis: Option<Digest>) -> Self {
         Self { basis, ..self }
     }
 
-    /// What a person has seen, if they had to allow the call: the tool acts only if that is still so.
+    /// What was looked at before the call was allowed, if anything was: the tool acts only if that is still so.
     #[must_use]
     pub fn basis(&self) -> Option<Digest> {
         self.basis

@@ -2,8 +2,9 @@
 
 use crate::diff::{self, Change, Run as Lines};
 use crate::input::{Form, schema};
+use crate::preview::{self, Before};
 use crate::work::{blocking, bytes_in, cancelled, count, failed, leave, planned, sha256};
-use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path, preview};
+use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
 use gjc_flow::{Call, Digest, Permits, SinkRef, SourceRef};
@@ -139,14 +140,14 @@ fn seen(ctx: &ToolCtx, call: &Call, label: &mut Label) -> Result<Preview, Refusa
     let changes = changes(&input.path, &Text::new(&before), &edits)?;
     let lines = diff::runs(&before, &changes);
     let diff = diff::unified(input.path.trim_start_matches('/'), &before, &lines);
-    Ok(Preview::of_file(ctx, &input.path, &path, &diff, preview::basis_of(&before)))
+    Ok(Preview::of_file(ctx, &input.path, &path, &diff, Some(&Before::of(before))))
 }
 
 fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -> Result<ToolOutput, Refusal> {
     let given = &input.path;
     let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
     let Target { path, existing, before } = Target::open(ctx, given, label)?;
-    if ctx.basis().is_some_and(|seen| seen != preview::basis_of(&before)) {
+    if !preview::still(ctx, &path).map_err(failed("read"))? {
         return Err(preview::changed(given));
     }
 
@@ -161,7 +162,7 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -
     }
     let by = leave(ctx, &mut permits, permitted(&path, input))?;
     // The bytes are compared, not the time stamps: those are too coarse for two writes in a row.
-    let unchanged = || Ok(fs::read(&path).is_ok_and(|now| now == before));
+    let unchanged = || Ok(fs::read(&path).is_ok_and(|now| now == before) && preview::still(ctx, &path)?);
     if !atomic::replace(&path, Some(&existing), &after, by, unchanged).map_err(failed("written"))? {
         return Err(Refusal::new("changed_meanwhile", format!("nothing was done: {given} has changed meanwhile"))
             .hint("read it again, then plan the edit anew"));

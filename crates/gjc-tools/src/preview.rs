@@ -29,7 +29,7 @@ pub struct Preview {
     /// Whether everything that it changes is content of the workspace. What git and gjc keep there for themselves (`.git`,
     /// `.gjc`) makes programs run and settings count; it is not.
     pub within: bool,
-    /// What the text was made from: the call runs only as long as it is that ([`ToolCtx::basis`]).
+    /// What all of this was made from: the call runs only as long as it is that ([`ToolCtx::basis`]).
     pub basis: Option<Digest>,
 }
 
@@ -48,7 +48,8 @@ impl Preview {
     }
 
     /// Of a file whose content becomes another. `given`: the path as the model wrote it.
-    pub(crate) fn of_file(ctx: &ToolCtx, given: &str, path: &Path, diff: &str, basis: Digest) -> Self {
+    pub(crate) fn of_file(ctx: &ToolCtx, given: &str, path: &Path, diff: &str, before: Option<&Before>) -> Self {
+        let basis = basis(path, before);
         let path = path::real(path).unwrap_or_else(|| path.into());
         let (text, cut) = cut(diff);
         let text = if text.is_empty() { format!("{given}: nothing changes\n") } else { text };
@@ -97,35 +98,36 @@ pub(crate) fn replacement(given: &str, before: Option<&Before>, after: &[u8]) ->
 /// A file as it was looked at.
 pub(crate) struct Before {
     /// Its content, unless it is too large.
-    pub(crate) bytes: Option<Vec<u8>>,
+    bytes: Option<Vec<u8>>,
     len: u64,
-    basis: Digest,
+    seen: Digest,
 }
 
 impl Before {
-    /// Of the file at a path that `existing` is of.
+    /// With this content.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self { len: bytes.len() as u64, seen: digest(&bytes), bytes: Some(bytes) }
+    }
+
+    /// The file at a path that `existing` is of.
     pub(crate) fn read(path: &Path, existing: &Metadata) -> io::Result<Self> {
         let len = existing.len();
-        if len > COMPARED {
-            let of = (existing.dev(), existing.ino(), len, existing.mtime(), existing.mtime_nsec());
-            return Ok(Self { bytes: None, len, basis: digest(format!("large {of:?}").as_bytes()) });
+        if len <= COMPARED {
+            return fs::read(path).map(Self::of);
         }
-        let bytes = fs::read(path)?;
-        Ok(Self { len, basis: basis_of(&bytes), bytes: Some(bytes) })
+        let what = (existing.dev(), existing.ino(), len, existing.mtime(), existing.mtime_nsec());
+        Ok(Self { bytes: None, len, seen: digest(format!("{what:?}").as_bytes()) })
     }
 }
 
-/// What a preview of a file that is there is bound to.
-pub(crate) fn basis_of(bytes: &[u8]) -> Digest {
-    digest(&[b"file ", bytes].concat())
+/// What a preview is bound to: which file a path leads to, and what is in it, or that there is none.
+fn basis(path: &Path, before: Option<&Before>) -> Digest {
+    let real = path::real(path).unwrap_or_default();
+    let seen = before.map_or(&[][..], |before| &before.seen);
+    digest(&[real.as_os_str().as_encoded_bytes(), &[0], seen].concat())
 }
 
-/// What a preview is bound to: the file, or that there is none.
-pub(crate) fn basis(before: Option<&Before>) -> Digest {
-    before.map_or_else(|| digest(b"none"), |before| before.basis)
-}
-
-/// Whether what a person has seen is still so; of a call that nobody had to see it always is.
+/// Whether what a call was allowed for is still so; where nothing was looked at it always is.
 pub(crate) fn still(ctx: &ToolCtx, path: &Path) -> io::Result<bool> {
     let Some(seen) = ctx.basis() else { return Ok(true) };
     let before = match fs::metadata(path) {
@@ -133,12 +135,12 @@ pub(crate) fn still(ctx: &ToolCtx, path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    Ok(basis(before.as_ref()) == seen)
+    Ok(basis(path, before.as_ref()) == seen)
 }
 
 /// What the model hears when it is not.
 pub(crate) fn changed(given: &str) -> Refusal {
-    Refusal::new("changed_meanwhile", format!("nothing was done: {given} has changed since a person allowed this"))
+    Refusal::new("changed_meanwhile", format!("nothing was done: {given} has changed since this was allowed"))
         .hint("read it again, then call again")
 }
 
@@ -167,8 +169,7 @@ mod tests {
 
     #[test]
     fn a_replacement_is_told_line_by_line() {
-        let before =
-            |text: &str| Before { bytes: Some(text.into()), len: text.len() as u64, basis: basis_of(text.as_bytes()) };
+        let before = |text: &str| Before::of(text.into());
         assert_eq!(
             replacement("/가.txt", None, "새\n글".as_bytes()),
             "--- a/가.txt\n+++ b/가.txt\n@@ -0,0 +1,2 @@\n+새\n+글\n\\ No newline at end of file\n"

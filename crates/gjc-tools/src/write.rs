@@ -85,7 +85,7 @@ fn seen(ctx: &ToolCtx, call: &Call) -> Result<Preview, Refusal> {
     let before = existing.map(|existing| Before::read(&path, &existing)).transpose();
     let before = before.map_err(|error| path::refuse(&ctx.cwd, &given, "read", &error))?;
     let diff = preview::replacement(&given, before.as_ref(), content.as_bytes());
-    Ok(Preview::of_file(ctx, &given, &path, &diff, preview::basis(before.as_ref())))
+    Ok(Preview::of_file(ctx, &given, &path, &diff, before.as_ref()))
 }
 
 fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutput, Refusal> {
@@ -94,12 +94,16 @@ fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutpu
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
+    let failed = |error| path::refuse(&ctx.cwd, &input.path, "written", &error);
+    // Before a folder is made, and once more right before the rename.
+    let is_still = || preview::still(ctx, &path);
+    if !is_still().map_err(failed)? {
+        return Err(preview::changed(&input.path));
+    }
     let by = leave(ctx, &mut permits, bytes_in(&path, bytes))?;
-    let written = path
-        .parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, || preview::still(ctx, &path)));
-    if !written.map_err(|error| path::refuse(&ctx.cwd, &input.path, "written", &error))? {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let written = made.and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, is_still));
+    if !written.map_err(failed)? {
         return Err(preview::changed(&input.path));
     }
 

@@ -1,11 +1,17 @@
 //! A person is asked before a call runs: what asks, what an answer allows, and how an ask ends.
 
 use crate::world::*;
+use async_trait::async_trait;
 use gjc_entry::{ApprovalMode, Label, Origin};
+use gjc_flow::{Call, Permits};
 use gjc_log::fs::sim::SimFs;
-use gjc_protocol::{About, Answer, Approval, AskEnd, Asked, Command, EventBody, Reach, Remembers, StepName, TurnEnd};
-use gjc_tools::{Effects, Run};
+use gjc_protocol::{
+    About, Answer, Approval, AskEnd, Asked, Command, EventBody, Reach, Refusal, Remembers, StepName, TurnEnd,
+};
+use gjc_tools::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, Tools};
 use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
 use testkit::log::Bench;
 
 /// A session in which `look` reads, `change` changes files and `act` acts outside.
@@ -239,6 +245,47 @@ async fn what_the_flow_blocks_is_not_asked_for() {
     world.say("일").await.call(&[("a", "act", "{}")]);
     assert!(world.ask().await.results()[0].1.contains("write-down"));
     assert!(!world.face.names().contains(&"asked".into()));
+}
+
+/// A tool whose preview fails and tells of something that nobody vouches for.
+struct Tells(Gate);
+
+#[async_trait]
+impl Tool for Tells {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn spec(&self, shown: &Shown) -> Option<ToolSpec> {
+        self.0.spec(shown)
+    }
+
+    fn plan(&self, ctx: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
+        self.0.plan(ctx, input)
+    }
+
+    fn preview(&self, _: &ToolCtx, _: &Call) -> Result<Preview, ToolOutput> {
+        Err(Output::from(Label { trusted: false, ..Label::PUBLIC_TRUSTED }).text("낯선 글이 있다").error().done())
+    }
+
+    async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
+        self.0.run(ctx, call, permits).await
+    }
+}
+
+#[tokio::test]
+async fn what_a_preview_tells_has_its_label() {
+    let bench = sim();
+    let mut setup = Setup::new(&bench);
+    let tool = Tells(setup.tool("change", Run::Serial).effects(Effects::Workspace));
+    setup.config.tools = Tools::new(vec![Arc::new(tool)]);
+    (setup.config.approval, setup.config.answers) = (ApprovalMode::Ask, true);
+    let mut world = setup.start(bench.create(), false);
+    world.say("일").await.call(&[("a", "change", "{}")]);
+    let results = world.ask().await.results();
+    assert!(results[0].1.contains("낯선 글이 있다"), "{results:?}");
+    assert!(!world.snapshot().await.label.trusted);
+    assert!(!world.face.names().contains(&"asked".into()) && world.started.try_recv().is_err());
 }
 
 #[tokio::test]

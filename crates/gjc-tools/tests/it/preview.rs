@@ -112,7 +112,7 @@ async fn what_has_changed_since_a_person_saw_it_stays_as_it_is() {
     let path = rig.file("글", "하나\n둘\n");
     for (tool, input) in [("edit", edit("글", "둘", "셋")), ("write", write("글", "새 글"))] {
         let told = rig.allowed(tool, &input, || fs::write(&path, "하나\n둘\n남의 줄\n").unwrap()).await;
-        assert!(told.contains("has changed since a person allowed this") && told.contains("hint: "), "{tool}: {told}");
+        assert!(told.contains("has changed since this was allowed") && told.contains("hint: "), "{tool}: {told}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "하나\n둘\n남의 줄\n", "{tool}");
         fs::write(&path, "하나\n둘\n").unwrap();
     }
@@ -130,6 +130,14 @@ async fn what_has_changed_since_a_person_saw_it_stays_as_it_is() {
     assert!(told.contains("nothing was done"), "{told}");
     assert_eq!(fs::read_to_string(&target).unwrap(), "비밀");
     fs::remove_file(&new).unwrap();
+    // So does a folder that has become one, although every name is the same.
+    fs::create_dir(rig.cwd.join("폴더")).unwrap();
+    let swap = || {
+        fs::remove_dir(rig.cwd.join("폴더")).unwrap();
+        symlink(&rig.outside, rig.cwd.join("폴더")).unwrap();
+    };
+    let told = rig.allowed("write", &write("폴더/열쇠", "내 글"), swap).await;
+    assert!(told.contains("has changed since") && !rig.outside.join("열쇠").exists(), "{told}");
     // And what has not changed is done.
     assert!(rig.allowed("edit", &edit("글", "둘", "셋"), || {}).await.contains("1 edit"));
     assert!(rig.allowed("write", &write("새", "내 글"), || {}).await.contains("created"));

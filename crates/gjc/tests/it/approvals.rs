@@ -117,7 +117,7 @@ fn a_file_that_changes_while_a_person_thinks_is_left_alone() {
     run.close_stdin();
     run.wait().ok();
     assert_eq!(fs::read_to_string(&file).unwrap(), "남의 글");
-    assert!(results(&home)[0].contains("has changed since a person allowed this"), "{:?}", results(&home));
+    assert!(results(&home)[0].contains("has changed since this was allowed"), "{:?}", results(&home));
 }
 
 #[test]
@@ -193,12 +193,12 @@ fn a_clone_gains_nothing_by_saying_how_it_wants_to_be_approved() {
     // Nor does it through a model that writes the file, or the program behind a name.
     let home = Home::new();
     home.write("home/.gjc/agent/config.yml", "approval: auto-edit\n");
-    let stub = stub([
+    let writing = stub([
         call("c1", "write", &j!({"path": ".gjc/config.yml", "content": "approval: full\n"})),
         call("c2", "write", &j!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"})),
         text("끝"),
     ]);
-    ask(&home, &stub, "해 줘").output().ok();
+    ask(&home, &writing, "해 줘").output().ok();
     assert!(!home.work().join(".gjc").exists() && !home.work().join(".git").exists());
     // Trusted, it counts as it says.
     let home = Home::new();
@@ -240,7 +240,7 @@ fn a_wrong_mode_is_told_with_those_that_there_are() {
     assert!(out.err().contains("ask, auto-edit, full, read-only"), "{out}");
     home.write("home/.gjc/agent/config.yml", "approval: ful\n");
     let out = ask(&home, &stub, "x").output();
-    assert!(out.code() == Some(2) && out.err().contains("did you mean full?"), "{out}");
+    assert!(out.code() == Some(2) && out.err().contains("did you mean \"full\"?"), "{out}");
 }
 
 #[test]
