@@ -443,6 +443,13 @@ mod tests {
     }
 
     #[test]
+    fn an_approval_mode_of_a_later_version_allows_nothing() {
+        let line = r#"{"type":"custom","id":"00000005","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.approval","data":{"mode":"yolo"}}"#;
+        let body = Entry::parse(line).unwrap().body;
+        assert!(matches!(body, Body::Own(Own::Approval(crate::ApprovalMode::ReadOnly))), "{body:?}");
+    }
+
+    #[test]
     fn version_1_counts_instead_of_naming() {
         let entry = Entry::parse_linear(
             r#"{"type":"compaction","timestamp":"2026-06-05T07:18:54.123Z","summary":"s","firstKeptEntryIndex":3,"tokensBefore":7}"#,
