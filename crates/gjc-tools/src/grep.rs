@@ -1,6 +1,7 @@
 //! `grep`: lines of files by a pattern.
 
 mod found;
+mod kin;
 mod pattern;
 mod search;
 
