@@ -14,6 +14,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,7 +144,7 @@ pub(crate) fn walk<'s>(
         let root = root.to_path_buf();
         move |entry: &DirEntry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            entry.file_name() != ".git" && (is_folder || wanted(below(&root, entry.path())))
+            !is_git(entry) && (is_folder || wanted(below(&root, entry.path())))
         }
     };
     if let Some(odd) = root.ancestors().find_map(odd_ignore_file) {
@@ -197,6 +198,11 @@ fn short(sentence: &str) -> String {
         0..=MOST_CHARS => sentence.into(),
         len => chars[..MOST_CHARS / 2].iter().chain(&[' ', '…', ' ']).chain(&chars[len - MOST_CHARS / 2..]).collect(),
     }
+}
+
+/// Whether its name is `.git`; a walk only gives paths that end with a name.
+fn is_git(entry: &DirEntry) -> bool {
+    entry.path().as_os_str().as_bytes().ends_with(b"/.git")
 }
 
 /// Whether a folder can be entered: its ignore files are read by name and to the end, which must come.
