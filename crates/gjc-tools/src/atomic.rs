@@ -55,7 +55,7 @@ struct Temp<'f> {
 impl<'f> Temp<'f> {
     fn new(folder: BorrowedFd<'f>, mode: u32) -> io::Result<(Self, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
             // Not made from the file's name: 85 letters of 한글 fill the 255 bytes that a name may have.
             let name = format!(".gjc-{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -139,7 +139,7 @@ mod tests {
             (&page("'MS949'"), "text/html", true, "EUC-KR"),
             (&older, "text/html", true, "EUC-KR"),
             (b"\xff\xfe\x00\xd5\x5c\xb8", "text/plain; charset=euc-kr", false, "UTF-16LE"),
-            (b"caf\xe9!\xff", "", false, "windows-1252"),
+            (b"\xe9t\xe9!\xff", "", false, "windows-1252"),
             (b"x", "text/html; charset=nobody-knows", true, "UTF-8"),
         ] {
             let (text, name) = decoded(bytes, said, html).unwrap();
