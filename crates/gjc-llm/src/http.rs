@@ -228,28 +228,42 @@ async fn beginning(mut answer: reqwest::Response) -> Vec<u8> {
     body
 }
 
-fn client(config: &HttpConfig) -> Result<reqwest::Client, String> {
+/// What every request says of its sender.
+pub const USER_AGENT: &str = concat!("gjc/", env!("CARGO_PKG_VERSION"));
+
+/// TLS with the system's certificates, for whoever speaks HTTP.
+///
+/// # Errors
+/// A sentence, where the system has none that can be read.
+pub fn tls() -> Result<rustls::ClientConfig, String> {
+    tls_with(true)
+}
+
+fn tls_with(certificates: bool) -> Result<rustls::ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up ({error})"))?;
+    if !certificates {
+        return Ok(tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth());
+    }
+    let system = rustls_platform_verifier::Verifier::new(provider).map_err(|error| {
+        format!("the system's certificates cannot be read ({error}); install the package ca-certificates")
+    })?;
+    Ok(tls.dangerous().with_custom_certificate_verifier(Arc::new(system)).with_no_client_auth())
+}
+
+fn client(config: &HttpConfig) -> Result<reqwest::Client, String> {
     // Reading the system's certificates costs more than a whole turn on one's own machine may.
     let plain = config.base_url.trim_start().to_ascii_lowercase().starts_with("http://");
-    let tls = if plain {
-        tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-    } else {
-        let system = rustls_platform_verifier::Verifier::new(provider).map_err(|error| {
-            format!("the system's certificates cannot be read ({error}); install the package ca-certificates")
-        })?;
-        tls.dangerous().with_custom_certificate_verifier(Arc::new(system)).with_no_client_auth()
-    };
+    let tls = tls_with(!plain)?;
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(config.connect_limit)
         .read_timeout(config.idle_limit)
-        .user_agent(concat!("gjc/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .build()
         .map_err(|error| format!("the HTTP client cannot be built ({})", root_cause(&error)))
 }

@@ -32,6 +32,6 @@ pub use backoff::Backoff;
 pub use classify::{classify, retry_after};
 pub use error::ProviderError;
 pub use event::{Assembler, BlockKind, End, INCOMPLETE, StreamEvent};
-pub use http::{HttpConfig, Remote};
+pub use http::{HttpConfig, Remote, USER_AGENT, tls};
 pub use provider::{Provider, Rendered, Unsupported, render};
 pub use secret::Secret;

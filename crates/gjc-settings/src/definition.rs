@@ -5,7 +5,8 @@
 
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
-    Address, Approval, CommandLine, Count, Durability, ModelName, Patience, Size, TOOLS, ToolNames, Value, Wrong,
+    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value,
+    Wrong,
 };
 use crate::yaml::Node;
 
@@ -52,7 +53,8 @@ settings! {
 
     /// Tools.
     tools: Tools {
-        /// The tools of a new session. A session that goes on keeps its tools.
+        /// The tools of a new session; `fetch` comes with `fetch.enabled` where nothing is said here. A session that goes on
+        /// keeps its tools.
         names: ToolNames = ToolNames(TOOLS.iter().map(|name| (*name).to_owned()).collect());
             key "tools"; guard fewer_are_stricter("fewer tools are stricter"); flag "--tools";
     }
@@ -102,5 +104,20 @@ settings! {
         /// How much of the end of an output is shown.
         keep_tail: Size<256, 1_048_576> = Size(16_384);
             key "bash.keepTail"; guard less_is_stricter::<Size<256, 1_048_576>>(SMALLER);
+    }
+
+    /// The tool `fetch`.
+    fetch: FetchSettings {
+        /// Whether there is a tool that gets pages of the web. A session that began without it goes on without it.
+        enabled: Switch = Switch(false);
+            key "fetch.enabled"; guard less_is_stricter::<Switch>("off is stricter");
+        /// Servers that may be on this machine or in its own network, as they stand in an address; all others must be on the
+        /// Internet, redirects included.
+        allow_hosts: Hosts = Hosts(Vec::new());
+            key "fetch.allowHosts";
+            guard Guard::Never("it would let pages reach servers that only this machine reaches");
+        /// How long a page may take, redirects included.
+        timeout: Patience<1_000, 600_000> = Patience(30_000);
+            key "fetch.timeout"; guard less_is_stricter::<Patience<1_000, 600_000>>(SHORTER);
     }
 }

@@ -25,7 +25,7 @@ mod trust;
 mod value;
 mod yaml;
 
-pub use definition::{Anthropic, Bash, Models, Retry, SETTINGS, SessionSettings, Settings};
+pub use definition::{Anthropic, Bash, FetchSettings, Models, Retry, SETTINGS, SessionSettings, Settings};
 pub use document::{Document, Entry, Scope};
 pub use edit::{NotSet, set};
 pub use files::{FileError, LARGEST, project_file, project_root, read_project, read_user, write};
@@ -35,5 +35,6 @@ pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
 pub use trust::{ContentHash, Trust};
 pub use value::{
-    Address, Approval, CommandLine, Count, Durability, ModelName, Patience, Plain, Size, TOOLS, ToolNames,
+    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, OPTIONAL_TOOLS, Patience, Plain, Size, Switch,
+    TOOLS, ToolNames,
 };

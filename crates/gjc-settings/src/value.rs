@@ -10,6 +10,8 @@ use std::time::Duration;
 pub enum Plain {
     /// Nothing is set, and there is no default.
     None,
+    /// Yes or no.
+    Truth(bool),
     /// A number.
     Number(u64),
     /// A text, a name, or a number with its unit.
@@ -24,6 +26,7 @@ impl Plain {
     pub fn json(&self) -> Json {
         match self {
             Self::None => Json::Null,
+            Self::Truth(truth) => json!(truth),
             Self::Number(number) => json!(number),
             Self::Text(text) => json!(text),
             Self::List(names) => json!(names),
@@ -35,6 +38,7 @@ impl Plain {
     pub fn yaml(&self) -> String {
         match self {
             Self::None => "null".into(),
+            Self::Truth(truth) => truth.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Text(text) => yaml_text(text),
             Self::List(names) => {
@@ -203,6 +207,40 @@ fn digits<T: Value>(node: &Node) -> Result<&str, Wrong> {
     match &node.content {
         Content::Scalar { text, style: Style::Plain | Style::Quoted } if !node.is_null() => Ok(text),
         _ => Err(wrong_kind::<T>(node)),
+    }
+}
+
+/// On or off: `true` or `false`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Switch(pub bool);
+
+impl Value for Switch {
+    fn wanted() -> String {
+        "true or false".into()
+    }
+
+    fn schema() -> Json {
+        json!({"type": "boolean"})
+    }
+
+    fn read(node: &Node) -> Result<Self, Wrong> {
+        match &node.content {
+            Content::Scalar { text, style: Style::Plain } if kind_of(text) == Kind::Truth => {
+                Ok(Self(text.eq_ignore_ascii_case("true")))
+            }
+            Content::Scalar { style: Style::Quoted, .. } => {
+                Err(Wrong { hint: None, ..wrong_kind::<Self>(node) }.hint("leave the quotes out"))
+            }
+            _ => Err(Wrong { hint: None, ..wrong_kind::<Self>(node) }),
+        }
+    }
+
+    fn write(&self) -> Plain {
+        Plain::Truth(self.0)
+    }
+
+    fn typed(word: &str) -> Node {
+        scalar(word, Style::Plain)
     }
 }
 
@@ -544,17 +582,24 @@ fn names<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
 /// The tools that there are, in the order in which a model sees them.
 pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls", "ask"];
 
+/// The tools that are off until a setting of their own switches them on.
+pub const OPTIONAL_TOOLS: &[&str] = &["fetch"];
+
+fn all_tools() -> Vec<&'static str> {
+    [TOOLS, OPTIONAL_TOOLS].concat()
+}
+
 /// Names of tools, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNames(pub Vec<String>);
 
 impl Value for ToolNames {
     fn wanted() -> String {
-        format!("a list of tools ({})", TOOLS.join(", "))
+        format!("a list of tools ({})", all_tools().join(", "))
     }
 
     fn schema() -> Json {
-        json!({"type": "array", "uniqueItems": true, "items": {"type": "string", "enum": TOOLS}})
+        json!({"type": "array", "uniqueItems": true, "items": {"type": "string", "enum": all_tools()}})
     }
 
     fn read(node: &Node) -> Result<Self, Wrong> {
@@ -566,7 +611,7 @@ impl Value for ToolNames {
         for item in items {
             let here = |wrong: Wrong| Wrong { at: Some(item.bytes.start), ..wrong };
             let name = text::<Self>(item).map_err(here)?;
-            one_of("tool", name, TOOLS).map_err(here)?;
+            one_of("tool", name, &all_tools()).map_err(here)?;
             if found.iter().any(|other| other == name) {
                 return Err(here(Wrong::new(format!("\"{name}\" stands here a second time"))));
             }
@@ -580,9 +625,63 @@ impl Value for ToolNames {
     }
 
     fn typed(word: &str) -> Node {
-        let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).unwrap_or(word);
-        let items = inner.split(',').map(str::trim).filter(|name| !name.is_empty());
-        let items = items.map(|name| scalar(name, Style::Quoted)).collect();
-        Node { bytes: 0..word.len(), content: Content::List { items, flow: true } }
+        typed_list(word)
+    }
+}
+
+/// The list that a word stands for: `a,b` or `[a, b]`.
+fn typed_list(word: &str) -> Node {
+    let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).unwrap_or(word);
+    let items = inner.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let items = items.map(|name| scalar(name, Style::Quoted)).collect();
+    Node { bytes: 0..word.len(), content: Content::List { items, flow: true } }
+}
+
+/// Servers as they stand in an address: `host` or `host:port`, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosts(pub Vec<String>);
+
+impl Value for Hosts {
+    fn wanted() -> String {
+        "a list of servers, each as HOST or HOST:PORT".into()
+    }
+
+    fn schema() -> Json {
+        json!({"type": "array", "uniqueItems": true, "items": {"type": "string", "pattern": "^[^/@\\s]+$"}})
+    }
+
+    fn read(node: &Node) -> Result<Self, Wrong> {
+        let Content::List { items, .. } = &node.content else {
+            let wrong = wrong_kind::<Self>(node);
+            return Err(if node.is_null() { wrong } else { wrong.hint("as in: [localhost, \"192.168.0.7:8080\"]") });
+        };
+        let mut found: Vec<String> = Vec::new();
+        for item in items {
+            let here = |wrong: Wrong| Wrong { at: Some(item.bytes.start), ..wrong };
+            let name = text::<Self>(item).map_err(here)?;
+            if name.is_empty() || name.contains(['/', '@', '*', '?', '#']) || name.contains(char::is_whitespace) {
+                let wrong = Wrong::new(format!("\"{}\" is no server", brief(name)));
+                return Err(here(
+                    wrong.hint("give its name or its address alone, as in localhost or 192.168.0.7:8080"),
+                ));
+            }
+            if found.iter().any(|other| other == name) {
+                return Err(here(Wrong::new(format!("\"{name}\" stands here a second time"))));
+            }
+            found.push(name.into());
+        }
+        Ok(Self(found))
+    }
+
+    fn write(&self) -> Plain {
+        Plain::List(self.0.clone())
+    }
+
+    fn typed(word: &str) -> Node {
+        // The brackets of an address are not those of a list.
+        if word.starts_with('[') && word.contains("]:") {
+            return typed_list(&format!("[{word}]"));
+        }
+        typed_list(word)
     }
 }

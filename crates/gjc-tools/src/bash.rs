@@ -2,7 +2,7 @@
 
 use crate::input::{Form, schema};
 use crate::sandbox::{Cell, Guard, stays_outside};
-use crate::work::{failed, leave, planned};
+use crate::work::{artifact, failed, leave, planned};
 use crate::{Confinement, Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level, Vars};
@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -203,7 +202,7 @@ impl Bash {
         spawn.env = self.env.clone();
         spawn.timeout = Some(timeout);
         spawn.cap = self.limits.shown;
-        spawn.spill = artifact(ctx);
+        spawn.spill = artifact(ctx, "bash.log");
         let cell = self.cell(ctx).await?;
         if let Some(cell) = &cell {
             spawn.env.retain(|(name, _)| cell.env.iter().all(|(set, _)| set != name));
@@ -240,15 +239,6 @@ async fn shown(spawn: Spawn, ctx: &ToolCtx) -> Result<Finished, SpawnError> {
         }
     };
     tokio::join!(ran, show).0
-}
-
-/// Where the whole output goes if it is too long to show.
-fn artifact(ctx: &ToolCtx) -> Option<PathBuf> {
-    let dir = ctx.artifacts.as_ref()?;
-    // An entry's id may be any text of another program; as a part of a name it must not be a path.
-    let entry: String =
-        ctx.op().entry.to_string().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(64).collect();
-    Some(dir.join(format!("{entry}-{}.bash.log", ctx.op().call)))
 }
 
 fn output(command: &str, timeout: Duration, finished: &Finished, cell: Option<&Cell>, label: Label) -> ToolOutput {

@@ -2,9 +2,10 @@
 
 use crate::diff::{self, Change, Run as Lines};
 use crate::input::{Form, schema};
+use crate::place::Place;
 use crate::preview::{self, Before};
 use crate::work::{blocking, bytes_in, cancelled, count, failed, leave, planned, sha256};
-use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
+use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
 use gjc_flow::{Call, Digest, Permits, SinkRef, SourceRef};
@@ -15,9 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fs::{self, File, Metadata};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 
 const FORM: Form =
@@ -135,19 +135,19 @@ impl Tool for Edit {
 /// What a person sees of it.
 fn seen(ctx: &ToolCtx, call: &Call, label: &mut Label) -> Result<Preview, Refusal> {
     let input = parse(&call.input)?;
-    let Target { path, before, .. } = Target::open(ctx, &input.path, label)?;
+    let Target { place, before } = Target::open(ctx, &input.path, label)?;
     let edits: Vec<Prepared> = input.edits.iter().map(Prepared::new).collect();
     let changes = changes(&input.path, &Text::new(&before), &edits)?;
     let lines = diff::runs(&before, &changes);
     let diff = diff::unified(input.path.trim_start_matches('/'), &before, &lines);
-    Ok(Preview::of_file(ctx, &input.path, &path, &diff, Some(&Before::of(before))))
+    Ok(Preview::of_file(ctx, &input.path, &place.path, &diff, Some(&Before::of(before))))
 }
 
 fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -> Result<ToolOutput, Refusal> {
     let given = &input.path;
     let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
-    let Target { path, existing, before } = Target::open(ctx, given, label)?;
-    if !preview::still(ctx, &path).map_err(failed("read"))? {
+    let Target { place, before } = Target::open(ctx, given, label)?;
+    if !preview::still(ctx, &place.path).map_err(failed("read"))? {
         return Err(preview::changed(given));
     }
 
@@ -160,10 +160,12 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
-    let by = leave(ctx, &mut permits, permitted(&path, input))?;
+    let by = leave(ctx, &mut permits, permitted(&place.path, input))?;
+    let path = place.path.clone();
     // The bytes are compared, not the time stamps: those are too coarse for two writes in a row.
-    let unchanged = || Ok(fs::read(&path).is_ok_and(|now| now == before) && preview::still(ctx, &path)?);
-    if !atomic::replace(&path, Some(&existing), &after, by, unchanged).map_err(failed("written"))? {
+    let unchanged =
+        |place: &Place| Ok(place.read().is_ok_and(|now| now == before) && preview::still(ctx, &place.path)?);
+    if !place.replace(ctx, given, &after, by, unchanged)? {
         return Err(Refusal::new("changed_meanwhile", format!("nothing was done: {given} has changed meanwhile"))
             .hint("read it again, then plan the edit anew"));
     }
@@ -183,8 +185,7 @@ fn edit(ctx: &ToolCtx, input: &Input, mut permits: Permits, label: &mut Label) -
 
 /// A file that may be edited.
 struct Target {
-    path: PathBuf,
-    existing: Metadata,
+    place: Place,
     /// Its content.
     before: Vec<u8>,
 }
@@ -193,19 +194,19 @@ impl Target {
     /// Reads it; what it is worth joins into `label` before a byte is read.
     fn open(ctx: &ToolCtx, given: &str, label: &mut Label) -> Result<Self, Refusal> {
         let failed = |done: &'static str| move |error: std::io::Error| path::refuse(&ctx.cwd, given, done, &error);
-        let (path, existing) = path::writable(ctx, given)?;
-        let Some(existing) = existing else {
+        let place = Place::find(ctx, given)?;
+        let Some(existing) = &place.existing else {
             return Err(failed("edited")(std::io::ErrorKind::NotFound.into()));
         };
         if existing.len() > FILE_BYTES {
             let sentence = format!("{given} has {} bytes; edit takes {FILE_BYTES}", existing.len());
             return Err(Refusal::new("too_large", sentence).hint("use bash, for example `sed -i`"));
         }
-        let mut file = File::open(&path).map_err(failed("read"))?;
-        *label = label.join(path::label_of(&ctx.cwd, &path, &file));
+        let mut file = place.open().map_err(failed("read"))?;
+        *label = label.join(path::label_of(&ctx.cwd, &place.path, &file));
         let mut before = Vec::new();
         file.read_to_end(&mut before).map_err(failed("read"))?;
-        Ok(Self { path, existing, before })
+        Ok(Self { place, before })
     }
 }
 

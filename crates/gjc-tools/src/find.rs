@@ -17,7 +17,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
 use std::num::NonZeroU64;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 const FORM: Form = Form { tool: "find", example: r#"{"pattern": "*.rs", "path": "src"}"# };
 
@@ -43,13 +43,13 @@ struct Input {
     limit: Option<NonZeroU64>,
 }
 
-fn parse(input: &RawValue) -> Result<(Input, Glob), Refusal> {
+fn parse(input: &RawValue) -> Result<(Input, Arc<Glob>), Refusal> {
     let input: Input = FORM.parse(input)?;
     if let Some(path) = &input.path {
         path::check(&FORM, path)?;
     }
     let glob = Glob::new(&FORM, "pattern", &input.pattern)?;
-    Ok((input, glob))
+    Ok((input, Arc::new(glob)))
 }
 
 #[async_trait]
@@ -87,7 +87,7 @@ impl Tool for Find {
     }
 }
 
-fn find(ctx: &ToolCtx, input: &Input, glob: &Glob, stop: &Stop, label: &mut Label) -> Result<ToolOutput, Refusal> {
+fn find(ctx: &ToolCtx, input: &Input, glob: &Arc<Glob>, stop: &Stop, label: &mut Label) -> Result<ToolOutput, Refusal> {
     stop.check("the search")?;
     let given = input.path.as_deref().unwrap_or(".");
     let path = path::find(&ctx.cwd, given);
@@ -100,19 +100,26 @@ fn find(ctx: &ToolCtx, input: &Input, glob: &Glob, stop: &Stop, label: &mut Labe
     let most = input.limit.map_or(NAMES, NonZeroU64::get).min(MOST_NAMES);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let all = Mutex::new(First::new(most));
-    let unread = walk(&root, stop, || {
-        let mut mine = Collect { first: Some(First::new(most)), all: &all };
-        let root = root.clone();
-        Box::new(move |entry| {
-            let name = below(&root, entry.path());
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            if glob.finds(name, is_folder)
-                && let Some(first) = &mut mine.first
-            {
-                first.add(name, if is_folder { "/" } else { "" });
-            }
-        })
-    });
+    let files = Arc::clone(glob);
+    let unread = walk(
+        &root,
+        stop,
+        move |name| files.finds(name, false),
+        || {
+            let mut mine = Collect { first: Some(First::new(most)), all: &all };
+            let root = root.clone();
+            Box::new(move |entry| {
+                let name = below(&root, entry.path());
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                // All else was asked before it came here.
+                if (!is_folder || glob.finds(name, true))
+                    && let Some(first) = &mut mine.first
+                {
+                    first.add(name, if is_folder { "/" } else { "" });
+                }
+            })
+        },
+    );
     stop.check("the search")?;
     // A folder that became a link meanwhile vouches for nothing.
     *label = label.join(path::label(&ctx.cwd, &path)).join(path::label(&ctx.cwd, &root));

@@ -11,13 +11,32 @@ const MOST_BYTES: usize = 4_096;
 /// What a compiled glob may take.
 const SIZE_LIMIT: usize = 4 << 20;
 
+/// Characters that mean more than themselves.
+const SPECIAL: [char; 8] = ['*', '?', '[', ']', '{', '}', ',', '\\'];
+
 /// A glob. Without a `/` it is about names at any depth, with one about the path from the searched folder; `*` stays within
 /// a name, `**` does not; a `/` at the end means folders; a `!` at the beginning leaves out what it matches and what is in it.
 pub(crate) struct Glob {
-    pattern: Regex,
+    pattern: Pattern,
     whole_path: bool,
     folders: bool,
     excludes: bool,
+}
+
+/// What of a path or a name must match.
+enum Pattern {
+    /// `*` and a text: most globs are one, and a search for them looks at every name of a tree.
+    End(String),
+    Any(Regex),
+}
+
+impl Pattern {
+    fn is_match(&self, name: &str) -> bool {
+        match self {
+            Self::End(end) => name.ends_with(end),
+            Self::Any(pattern) => pattern.is_match(name),
+        }
+    }
 }
 
 impl Glob {
@@ -35,6 +54,9 @@ impl Glob {
         if text.len() > MOST_BYTES {
             return Err(form.wrong(format!("`{field}` has more than {MOST_BYTES} bytes")));
         }
+        if let Some(end) = text.strip_prefix('*').filter(|end| !whole_path && !end.contains(SPECIAL)) {
+            return Ok(Self { pattern: Pattern::End(end.into()), whole_path, folders, excludes });
+        }
         let wrong = |why: &str| form.wrong(format!("`{field}` is no glob: {why}"));
         let pattern = translated(&text).map_err(wrong)?;
         let pattern = RegexBuilder::new(&pattern)
@@ -42,7 +64,7 @@ impl Glob {
             .size_limit(SIZE_LIMIT)
             .build()
             .map_err(|_| wrong("a range is the wrong way round, or there are too many alternatives"))?;
-        Ok(Self { pattern, whole_path, folders, excludes })
+        Ok(Self { pattern: Pattern::Any(pattern), whole_path, folders, excludes })
     }
 
     /// Whether it is about this path from the searched folder.

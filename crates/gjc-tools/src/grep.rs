@@ -1,6 +1,7 @@
 //! `grep`: lines of files by a pattern.
 
 mod found;
+mod kin;
 mod pattern;
 mod search;
 
@@ -26,7 +27,7 @@ use std::fs;
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 const FORM: Form = Form { tool: "grep", example: r#"{"pattern": "fn main", "path": "src", "glob": "*.rs"}"# };
 
@@ -70,7 +71,7 @@ struct Input {
     limit: Option<NonZeroU64>,
 }
 
-fn parse(input: &RawValue) -> Result<(Input, Option<Glob>), Refusal> {
+fn parse(input: &RawValue) -> Result<(Input, Option<Arc<Glob>>), Refusal> {
     let input: Input = FORM.parse(input)?;
     if input.pattern.is_empty() {
         return Err(FORM.wrong("`pattern` is empty"));
@@ -82,7 +83,7 @@ fn parse(input: &RawValue) -> Result<(Input, Option<Glob>), Refusal> {
         path::check(&FORM, path)?;
     }
     let glob = input.glob.as_deref().map(|glob| Glob::new(&FORM, "glob", glob)).transpose()?;
-    Ok((input, glob))
+    Ok((input, glob.map(Arc::new)))
 }
 
 #[async_trait]
@@ -114,7 +115,7 @@ impl Tool for Grep {
         let within = ctx.clone();
         stoppable(&ctx, planned(&call), move |stop, label| {
             let (input, glob) = parse(&call.input)?;
-            grep(&within, &input, glob.as_ref(), stop, label)
+            grep(&within, &input, glob, stop, label)
         })
         .await
     }
@@ -123,7 +124,7 @@ impl Tool for Grep {
 fn grep(
     ctx: &ToolCtx,
     input: &Input,
-    glob: Option<&Glob>,
+    glob: Option<Arc<Glob>>,
     stop: &Stop,
     label: &mut Label,
 ) -> Result<ToolOutput, Refusal> {
@@ -191,7 +192,7 @@ fn limit(input: &Input) -> u64 {
 fn in_folder(
     ctx: &ToolCtx,
     input: &Input,
-    glob: Option<&Glob>,
+    glob: Option<Arc<Glob>>,
     pattern: &Pattern,
     root: &Path,
     stop: &Stop,
@@ -199,12 +200,13 @@ fn in_folder(
     let limit = limit(input);
     let all = Mutex::new((Found::new(limit), Unread::default()));
     let manner = Manner { context: context(input), binary: false };
-    let unread = walk(root, stop, || {
+    let wanted = move |name: &[u8]| glob.as_ref().is_none_or(|glob| glob.admits(name));
+    let unread = walk(root, stop, wanted, || {
         let search = Search::new(pattern.clone(), manner, stop);
         let mut mine = Collect { search, found: Found::new(limit), unread: Unread::default(), all: &all };
         Box::new(move |entry| {
             let name = below(root, entry.path());
-            if entry.file_type().is_some_and(|kind| kind.is_file()) && glob.is_none_or(|glob| glob.admits(name)) {
+            if entry.file_type().is_some_and(|kind| kind.is_file()) {
                 mine.file(ctx, input, entry.path(), name);
             }
         })

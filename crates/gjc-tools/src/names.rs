@@ -24,13 +24,19 @@ impl PartialOrd for Name {
 
 /// Compares two paths part by part, each part by its bytes.
 pub(crate) fn by_parts(one: &[u8], other: &[u8]) -> Ordering {
-    let differ = one.iter().zip(other).find(|(a, b)| a != b);
-    match differ {
+    match differ(one, other).map(|at| (one[at], other[at])) {
         Some((b'/', _)) => Ordering::Less,
         Some((_, b'/')) => Ordering::Greater,
-        Some((a, b)) => a.cmp(b),
+        Some((a, b)) => a.cmp(&b),
         None => one.len().cmp(&other.len()),
     }
+}
+
+/// Where two differ first, within the length of the shorter one. Names of a tree begin alike, so eight bytes are compared at
+/// a time.
+fn differ(one: &[u8], other: &[u8]) -> Option<usize> {
+    let alike = one.chunks_exact(8).zip(other.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    one[alike..].iter().zip(&other[alike..]).position(|(a, b)| a != b).map(|at| alike + at)
 }
 
 /// The first of many names, in little memory.
@@ -163,8 +169,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_is_that_of_paths(
-            one in "[ab.가/]{0,6}[ab가]".prop_filter("plain", |p| plain(p)),
-            other in "[ab.가/]{0,6}[ab가]".prop_filter("plain", |p| plain(p)),
+            one in "[ab.가/]{0,24}[ab가]".prop_filter("plain", |p| plain(p)),
+            other in "[ab.가/]{0,24}[ab가]".prop_filter("plain", |p| plain(p)),
         ) {
             prop_assert_eq!(by_parts(one.as_bytes(), other.as_bytes()), Path::new(&one).cmp(Path::new(&other)));
         }

@@ -1,6 +1,5 @@
 //! Paths as a model writes them, and files as the disk names them.
 
-use crate::ToolCtx;
 use crate::input::Form;
 use gjc_entry::Label;
 use gjc_protocol::Refusal;
@@ -82,36 +81,6 @@ pub(crate) fn label_of(cwd: &Path, path: &Path, file: &File) -> Label {
 pub(crate) fn target(cwd: &Path, given: &str) -> PathBuf {
     let path = find(cwd, given);
     follow(&path).unwrap_or(path)
-}
-
-/// The file behind a path: a regular file, or nothing yet. Refuses folders and devices, and what may not be written: what
-/// gjc keeps in its own folder decides what a model may do.
-pub(crate) fn writable(ctx: &ToolCtx, given: &str) -> Result<(PathBuf, Option<fs::Metadata>), Refusal> {
-    let cwd = &ctx.cwd;
-    let path = follow(&find(cwd, given)).map_err(|error| refuse(cwd, given, "written", &error))?;
-    let own = real(&ctx.own).unwrap_or_else(|| ctx.own.clone());
-    // A way up out of a folder that is not there yet leads who knows where, once that folder is made.
-    let Some(leads_to) = real(&path) else {
-        return Err(
-            Refusal::new("io", format!("it cannot be told where {given} leads")).hint("give the path without \"..\"")
-        );
-    };
-    if leads_to.starts_with(own) {
-        return Err(Refusal::new("own_folder", format!("{given} is in the folder that gjc keeps for itself"))
-            .hint("tell the person what should stand there; they can change it"));
-    }
-    match fs::metadata(&path) {
-        Ok(found) if found.is_dir() => {
-            Err(Refusal::new("is_folder", format!("{given} is a folder")).hint("give the path of a file in it"))
-        }
-        Ok(found) if !found.is_file() => Err(special(given)),
-        // The rename would get past the protection; who protected the file did not mean that.
-        Ok(found) if found.mode() & 0o222 == 0 => Err(Refusal::new("read_only", format!("{given} is write-protected"))
-            .hint("ask whether it may be changed; `chmod u+w` lifts the protection")),
-        Ok(found) => Ok((path, Some(found))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok((path, None)),
-        Err(error) => Err(refuse(cwd, given, "written", &error)),
-    }
 }
 
 /// The refusal of what is neither file nor folder.

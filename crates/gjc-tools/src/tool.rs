@@ -117,6 +117,13 @@ impl Tools {
         Self(kept)
     }
 
+    /// These, and one more at the end.
+    #[must_use]
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.0.push(tool);
+        Self::new(self.0)
+    }
+
     /// Only these.
     ///
     /// # Errors

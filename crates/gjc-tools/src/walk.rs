@@ -14,6 +14,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,24 +126,37 @@ impl Unread {
 /// What is done with each entry, on one of the walk's threads.
 pub(crate) type Visit<'s> = Box<dyn FnMut(DirEntry) + Send + 's>;
 
-/// Visits all below `root` (a real path of a folder), on several threads, in no order. `visit` is called once a thread; what a
-/// visitor holds is dropped when its thread is done.
-pub(crate) fn walk<'s>(root: &Path, stop: &'s Stop, mut visit: impl FnMut() -> Visit<'s>) -> Unread {
+/// Visits all below `root` (a real path of a folder), on several threads, in no order: each folder, and of all else what is
+/// `wanted` by its path from the root. `visit` is called once a thread; what a visitor holds is dropped when its thread is done.
+///
+/// What is not wanted is dropped where its folder is read: handing each of very many names from thread to thread takes longer
+/// than to look at it.
+pub(crate) fn walk<'s>(
+    root: &Path,
+    stop: &'s Stop,
+    wanted: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
+    mut visit: impl FnMut() -> Visit<'s>,
+) -> Unread {
     let unread = Arc::new(Mutex::new(Unread::default()));
     let mut builder = WalkBuilder::new(root);
     builder.current_dir(root).hidden(false).git_global(false).follow_links(false);
+    let is_wanted = {
+        let root = root.to_path_buf();
+        move |entry: &DirEntry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            !is_git(entry) && (is_folder || wanted(below(&root, entry.path())))
+        }
+    };
     if let Some(odd) = root.ancestors().find_map(odd_ignore_file) {
         builder.parents(false).ignore(false).git_ignore(false).git_exclude(false);
         lock(&unread).unheeded = Some(format!(
             "no ignore files were heeded: {} is no regular file, or too large for one",
             shown(odd.as_os_str().as_encoded_bytes())
         ));
+        builder.filter_entry(is_wanted);
     } else {
         let (unread, root) = (Arc::clone(&unread), root.to_path_buf());
-        builder.filter_entry(move |entry| entry.file_name() != ".git" && can_enter(&root, entry, &unread));
-    }
-    if lock(&unread).unheeded.is_some() {
-        builder.filter_entry(|entry| entry.file_name() != ".git");
+        builder.filter_entry(move |entry| is_wanted(entry) && can_enter(&root, entry, &unread));
     }
     builder.build_parallel().run(|| {
         let (unread, root) = (Arc::clone(&unread), root.to_path_buf());
@@ -184,6 +198,11 @@ fn short(sentence: &str) -> String {
         0..=MOST_CHARS => sentence.into(),
         len => chars[..MOST_CHARS / 2].iter().chain(&[' ', '…', ' ']).chain(&chars[len - MOST_CHARS / 2..]).collect(),
     }
+}
+
+/// Whether its name is `.git`; a walk only gives paths that end with a name.
+fn is_git(entry: &DirEntry) -> bool {
+    entry.path().as_os_str().as_bytes().ends_with(b"/.git")
 }
 
 /// Whether a folder can be entered: its ignore files are read by name and to the end, which must come.

@@ -1,9 +1,10 @@
 //! `write`: a file with given content.
 
 use crate::input::{Form, schema};
+use crate::place::Place;
 use crate::preview::{self, Before};
 use crate::work::{blocking, bytes_in, cancelled, count, failed, leave, sha256};
-use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, atomic, path};
+use crate::{Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, path};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
 use gjc_flow::{Call, Permits, SinkRef};
@@ -12,7 +13,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::fs;
 
 const FORM: Form = Form { tool: "write", example: r#"{"path": "src/greet.rs", "content": "pub fn greet() {}\n"}"# };
 
@@ -81,33 +81,31 @@ impl Tool for Write {
 /// What a person sees of it.
 fn seen(ctx: &ToolCtx, call: &Call) -> Result<Preview, Refusal> {
     let Input { path: given, content } = parse(&call.input)?;
-    let (path, existing) = path::writable(ctx, &given)?;
-    let before = existing.map(|existing| Before::read(&path, &existing)).transpose();
+    let place = Place::find(ctx, &given)?;
+    let before = place.existing.as_ref().map(|existing| Before::read(&place.path, existing)).transpose();
     let before = before.map_err(|error| path::refuse(&ctx.cwd, &given, "read", &error))?;
     let diff = preview::replacement(&given, before.as_ref(), content.as_bytes());
-    Ok(Preview::of_file(ctx, &given, &path, &diff, before.as_ref()))
+    Ok(Preview::of_file(ctx, &given, &place.path, &diff, before.as_ref()))
 }
 
 fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutput, Refusal> {
     let bytes = input.content.as_bytes();
-    let (path, existing) = path::writable(ctx, &input.path)?;
+    let place = Place::find(ctx, &input.path)?;
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
     }
-    let failed = |error| path::refuse(&ctx.cwd, &input.path, "written", &error);
     // Before a folder is made, and once more right before the rename.
-    let is_still = || preview::still(ctx, &path);
-    if !is_still().map_err(failed)? {
+    let is_still = |place: &Place| preview::still(ctx, &place.path);
+    if !is_still(&place).map_err(|error| path::refuse(&ctx.cwd, &input.path, "written", &error))? {
         return Err(preview::changed(&input.path));
     }
-    let by = leave(ctx, &mut permits, bytes_in(&path, bytes))?;
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    let written = made.and_then(|()| atomic::replace(&path, existing.as_ref(), bytes, by, is_still));
-    if !written.map_err(failed)? {
+    let by = leave(ctx, &mut permits, bytes_in(&place.path, bytes))?;
+    let (path, created) = (place.path.clone(), place.existing.is_none());
+    if !place.replace(ctx, &input.path, bytes, by, is_still)? {
         return Err(preview::changed(&input.path));
     }
 
-    let done = if existing.is_some() { "replaced" } else { "created" };
+    let done = if created { "created" } else { "replaced" };
     let (lines, size) = (count(input.content.lines().count(), "line"), count(bytes.len(), "byte"));
     Ok(Output::from(Label::PUBLIC_TRUSTED)
         .text(format!("{done} {}: {lines}, {size}", input.path))
@@ -115,7 +113,7 @@ fn write(ctx: &ToolCtx, input: &Input, mut permits: Permits) -> Result<ToolOutpu
             "path": path::real(&path).unwrap_or(path).to_string_lossy(),
             "bytes": bytes.len(),
             "sha256": sha256(bytes),
-            "created": existing.is_none(),
+            "created": created,
         }))
         .done())
 }

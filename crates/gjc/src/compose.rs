@@ -15,9 +15,10 @@ use gjc_llm::Backoff;
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_process::{Network, OutputCap};
-use gjc_settings::{Approval, Settings};
+use gjc_protocol::Refusal;
+use gjc_settings::{Approval, Effective, Origin, Settings};
 use gjc_store::{bucket_name, resolve};
-use gjc_tools::{Confinement, Limits, SandboxMode};
+use gjc_tools::{Confinement, Fetch, Limits, Reach, SandboxMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -71,13 +72,14 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     let Chosen { provider, model, max_tokens } = choose(env, &named, &effective).await?;
     let confinement = confinement(env, &args.commands)?;
     let tools = gjc_tools::builtin_within(&env.vars, confinement.clone(), bash_limits(settings));
+    let tools = if settings.fetch.enabled.0 { tools.with(Arc::new(Fetch::new(reach(settings)))) } else { tools };
     let tools = match before.tools {
         // A session that was given few tools does not come to more by being resumed.
         Some(had) if args.tools.is_none() => {
             let kept: Vec<String> = had.into_iter().filter(|name| tools.get(name).is_some()).collect();
             tools.only(&kept).map_err(Failure::misuse)?
         }
-        _ => tools.only(&settings.tools.names.0).map_err(Failure::misuse)?,
+        _ => tools.only(&named_tools(&effective)?).map_err(Failure::misuse)?,
     };
     let approval = approval(args, settings, before.approval, &mut notices);
     let durability = match settings.session.durability {
@@ -168,6 +170,27 @@ fn confinement(env: &Env, args: &SandboxArgs) -> Result<Confinement, Failure> {
         write: args.sandbox_write.iter().map(|dir| real_dir(dir)).collect::<Result<_, _>>()?,
         ..Confinement::auto(&env.dirs)
     })
+}
+
+/// The tools of a new session, by their names.
+fn named_tools(effective: &Effective) -> Result<Vec<String>, Failure> {
+    let settings = &effective.settings;
+    let mut names = settings.tools.names.0.clone();
+    let (fetch, enabled) = ("fetch".to_owned(), settings.fetch.enabled.0);
+    if names.contains(&fetch) && !enabled {
+        let off = Refusal::new("switched_off", "the tool fetch is switched off");
+        return Err(Failure::misuse(off.hint("gjc config set fetch.enabled true")));
+    }
+    let nobody_chose = effective.get("tools").is_none_or(|layered| layered.origin == Origin::Default);
+    if enabled && nobody_chose {
+        names.push(fetch);
+    }
+    Ok(names)
+}
+
+/// What `fetch` may reach.
+fn reach(settings: &Settings) -> Reach {
+    Reach { allowed: settings.fetch.allow_hosts.0.clone(), timeout: settings.fetch.timeout.duration() }
 }
 
 /// How long commands may run, and how much of their output is shown.

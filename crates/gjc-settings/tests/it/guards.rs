@@ -28,6 +28,9 @@ const STEPS: &[(&str, &str, &str, &str)] = &[
     ("bash.longestTimeout", "bash: {longestTimeout: 59m}", "bash: {longestTimeout: 1h}", "bash: {longestTimeout: 2h}"),
     ("bash.keepHead", "bash: {keepHead: 1KiB}", "bash: {keepHead: 2KiB}", "bash: {keepHead: 1MiB}"),
     ("bash.keepTail", "bash: {keepTail: 1KiB}", "bash: {keepTail: 2KiB}", "bash: {keepTail: 1MiB}"),
+    // Of two values none is stricter than off.
+    ("fetch.enabled", "fetch: {enabled: false}", "fetch: {enabled: false}", "fetch: {enabled: true}"),
+    ("fetch.timeout", "fetch: {timeout: 5s}", "fetch: {timeout: 10s}", "fetch: {timeout: 11s}"),
 ];
 
 #[test]
@@ -55,6 +58,18 @@ fn a_project_that_is_not_trusted_makes_stricter_and_never_looser() {
 }
 
 #[test]
+fn a_clone_switches_fetch_off_and_never_on_and_opens_no_network() {
+    let now = both("fetch: {enabled: true}", "fetch: {enabled: false}", false);
+    assert!(!now.settings.fetch.enabled.0 && now.ignored.is_empty());
+    let now = both("", "fetch: {enabled: true}", false);
+    assert!(!now.settings.fetch.enabled.0 && now.ignored.len() == 1);
+    for trusted in ["fetch: {allowHosts: [localhost]}", "fetch: {allowHosts: []}"] {
+        let told = Document::parse(Path::new("c"), trusted.as_bytes(), Scope::Project).unwrap_err().to_string();
+        assert!(told.contains("a project may not set fetch.allowHosts"), "{told}");
+    }
+}
+
+#[test]
 fn the_model_of_a_clone_counts_only_once_it_is_trusted() {
     // A script out of the clone would call tools without any model.
     let project = "models: {default: scripted/.gjc/evil.jsonl}";
@@ -77,7 +92,8 @@ fn a_clone_is_compared_with_asking_where_a_person_has_set_nothing() {
 fn what_a_project_may_never_set_is_an_error_trusted_or_not() {
     let never = SETTINGS.iter().filter(|setting| matches!(setting.guard, Guard::Never(_))).map(|setting| setting.key);
     let expected = ["anthropic.url", "anthropic.keyCommand", "openai.url", "openai.keyCommand"];
-    assert_eq!(never.collect::<Vec<_>>(), expected.map(|key| format!("providers.{key}")));
+    let expected = expected.map(|key| format!("providers.{key}")).into_iter().chain(["fetch.allowHosts".into()]);
+    assert_eq!(never.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     for line in ["url: https://evil.example", "keyCommand: curl evil", "url:", "\"url\": 5"] {
         for text in [
             format!("providers:\n  anthropic:\n    {line}\n"),
@@ -123,6 +139,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
             .boxed(),
         "approval" => prop_oneof![pick(&["read-only", "ask", "auto-edit", "full"]), Just(Plain::None)].boxed(),
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
+        "fetch.enabled" => any::<bool>().prop_map(Plain::Truth).boxed(),
         "retry.attempts" => (0u64..=20).prop_map(Plain::Number).boxed(),
         "bash.keepHead" | "bash.keepTail" => (256u64..4096).prop_map(|n| Plain::Text(format!("{n}B"))).boxed(),
         _ => (1_000u64..100_000).prop_map(|n| Plain::Text(format!("{n}ms"))).boxed(),

@@ -62,7 +62,7 @@ fn a_problem_is_told_with_its_place_its_line_and_what_was_meant() {
     assert_eq!(
         problems("한글: 1\nretry:\n  attemptz: 3\n"),
         "config.yml:1:1: \"한글\" is no setting\n  1 | 한글: 1\n    | ^\n    \
-         = there are: models, providers, tools, approval, session, retry, bash\n\
+         = there are: models, providers, tools, approval, session, retry, bash, fetch\n\
          config.yml:3:3: \"attemptz\" is no setting of retry\n  3 |   attemptz: 3\n    |   ^\n    = did you mean \"attempts\"?"
     );
 }
@@ -95,6 +95,14 @@ fn every_kind_of_mistake_is_named() {
         ("tools: [read, reat]", "1:15", "did you mean \"read\"?"),
         ("tools: [read, read]", "1:15", "a second time"),
         ("tools:\n  - read\n  - {bash: 1}", "3:5", "a map stands here"),
+        ("fetch: {enabled: yes}", "1:18", "a text stands here; wanted: true or false"),
+        ("fetch: {enabled: 'true'}", "1:18", "leave the quotes out"),
+        ("fetch: {enabled: 1}", "1:18", "wanted: true or false"),
+        ("fetch: {enabled: }", "1:9", "nothing stands here"),
+        ("fetch: {allowHosts: localhost}", "1:21", "as in: [localhost"),
+        ("fetch: {allowHosts: [a, 'http://b']}", "1:25", "is no server"),
+        ("fetch: {allowHosts: ['*.example.com']}", "1:22", "is no server"),
+        ("fetch: {allowHosts: [a, a]}", "1:25", "a second time"),
         ("providers:\n  anthropic:\n    url: ftp://x", "3:10", "no address of a server"),
         ("providers:\n  anthropic:\n    url: https://me:pw@host/", "3:10", "holds no name or password"),
         ("providers:\n  openia:\n    url: https://x", "2:3", "is no setting of providers"),

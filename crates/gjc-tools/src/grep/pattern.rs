@@ -1,27 +1,28 @@
 //! A pattern that finds a text in either normal form: a line counts if the pattern, in NFC, matches the line in NFC.
 //!
 //! Files are not normalised to be searched; most lines never match. The pattern is widened into one that finds every line that
-//! could count (한 becomes `(?:한|ᄒ ᅡ ᆫ)`), and each line that it finds is then asked exactly. A pattern whose letters are
-//! all ASCII means the same in both forms, and is taken as it is.
+//! could count (한 becomes `(?:한|하 ᆫ|ᄒ ᅡ ᆫ)`), and each line that it finds is then asked exactly. What a letter may be
+//! written as is told by [`kin`]. A pattern whose letters are all ASCII is taken as it is.
 
+use super::kin::{self, kin};
 use crate::input::Form;
 use gjc_protocol::Refusal;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::ast::AssertionKind::{EndLine, EndText, StartLine, StartText};
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetItem, Span};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use unicode_normalization::char::decompose_canonical;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// The longest pattern, in bytes.
 const MOST_BYTES: usize = 64 * 1024;
 /// What a compiled pattern may take, and its cache.
 const SIZE_LIMIT: usize = 16 << 20;
-/// A class with more characters than this is widened for 한글 alone.
-const WIDE_CLASS: u32 = 1_024;
-/// What in NFD follows the first character of a letter: vowels and finals of 한글, and marks.
-const TAIL: &str = "[\u{1160}-\u{11FF}\u{0300}-\u{036F}]*";
+/// What may follow the first character of a letter and become one with it: vowels and finals of 한글, marks, and the one
+/// vowel sign that Unicode counts as a letter.
+const TAIL: &str = "[\u{1160}-\u{11FF}\\p{M}\u{16D67}]*";
 
 const HANGUL: std::ops::RangeInclusive<u32> = 0xAC00..=0xD7A3;
 const INITIAL: u32 = 0x1100;
@@ -61,11 +62,10 @@ impl Pattern {
         let composed: String = given.nfc().collect();
         let text = if meaning.literal { regex_syntax::escape(&composed) } else { composed };
         let exact = build(&text, meaning).map_err(|error| wrong(form, &error, meaning))?;
-        let wide = widened(&text).and_then(|wide| build(&wide, meaning).ok());
-        Ok(match wide {
-            Some(wide) => Self::Forms { wide, exact },
-            None => Self::Plain(exact),
-        })
+        let Some(wide) = widened(&text) else { return Ok(Self::Plain(exact)) };
+        // One that is too large to be built is replaced by one that finds every line.
+        let wide = build(&wide, meaning).or_else(|_| build("", Meaning::default()));
+        Ok(Self::Forms { wide: wide.map_err(|error| wrong(form, &error, meaning))?, exact })
     }
 }
 
@@ -129,83 +129,126 @@ impl ast::Visitor for Widen<'_> {
     fn visit_pre(&mut self, tree: &Ast) -> Result<(), Self::Err> {
         let one = |span: &Span| self.pattern[span.start.offset..span.end.offset].to_string();
         match tree {
-            Ast::Literal(literal) if !literal.c.is_ascii() => {
-                self.beyond_ascii = true;
-                if let Some(apart) = decomposed(literal.c) {
-                    self.edits.push((literal.span, format!("(?:{}|{apart})", one(&literal.span))));
+            Ast::Literal(literal) => {
+                self.beyond_ascii |= !literal.c.is_ascii();
+                if let Some(written) = written(literal.c, &one(&literal.span)) {
+                    self.edits.push((literal.span, written));
                 }
             }
             Ast::ClassBracketed(class) => {
-                let (mut apart, mut simple) = (Vec::new(), !class.negated);
-                match &class.kind {
-                    ClassSet::Item(item) => simple &= alternatives(item, &mut apart),
-                    ClassSet::BinaryOp(_) => simple = false,
-                }
+                let mut wide = WideClass::default();
+                let simple = !class.negated
+                    && match &class.kind {
+                        ClassSet::Item(item) => wide.add(item),
+                        ClassSet::BinaryOp(_) => false,
+                    };
                 self.beyond_ascii |= !one(&class.span).is_ascii();
-                if !simple {
-                    self.edits.push((class.span, format!("(?:[^\n]{TAIL})")));
-                } else if !apart.is_empty() {
-                    self.edits.push((class.span, format!("(?:{}|{})", one(&class.span), apart.join("|"))));
-                }
+                self.edits.push((class.span, if simple { wide.done(&one(&class.span)) } else { or_none("[^\n]") }));
             }
-            Ast::Dot(span) => self.edits.push((**span, format!("(?:.{TAIL})"))),
-            Ast::ClassUnicode(class) => self.edits.push((class.span, format!("(?:[^\n]{TAIL})"))),
-            Ast::ClassPerl(class) => self.edits.push((class.span, format!("(?:{}{TAIL})", one(&class.span)))),
+            Ast::Dot(span) => self.edits.push((**span, or_none("."))),
+            Ast::ClassUnicode(class) => self.edits.push((class.span, or_none("[^\n]"))),
+            Ast::ClassPerl(class) => self.edits.push((class.span, or_none(&one(&class.span)))),
+            // Within a letter that is written in parts there may be one that NFC does not have, or the other way round.
+            Ast::Assertion(at) if !matches!(at.kind, StartLine | EndLine | StartText | EndText) => {
+                self.edits.push((at.span, "(?:)".into()));
+            }
             _ => {}
         }
         Ok(())
     }
 }
 
-/// The NFD of a character as a pattern, if it is another text.
-fn decomposed(c: char) -> Option<String> {
-    let mut apart = String::new();
-    decompose_canonical(c, |part| apart.push(part));
-    (!apart.chars().eq([c])).then(|| regex_syntax::escape(&apart))
+/// What stands for any character, with what belongs to it. It may be nothing: where marks come in another order or in one
+/// with a letter, what NFC has as a character of its own may have been taken with the one before.
+fn or_none(one: &str) -> String {
+    format!("(?:{one}{TAIL})?")
 }
 
-/// The decomposed forms of what a class holds; false if it holds more than characters and ranges.
-fn alternatives(item: &ClassSetItem, apart: &mut Vec<String>) -> bool {
-    match item {
-        ClassSetItem::Literal(literal) => {
-            apart.extend(decomposed(literal.c));
-            true
+/// What a character of a pattern in NFC may be written as; nothing where it is always itself.
+fn written(c: char, given: &str) -> Option<String> {
+    if HANGUL.contains(&u32::from(c)) {
+        return Some(format!("(?:{given}|{})", syllables(u32::from(c), u32::from(c))));
+    }
+    if kin::joins(c) {
+        return Some(or_none("[^\n]"));
+    }
+    let kin = kin(c);
+    (!kin.is_empty()).then(|| format!("(?:[{given}{}]{TAIL})", characters(kin.into_iter())))
+}
+
+fn characters(of: impl Iterator<Item = char>) -> String {
+    of.fold(String::new(), |mut text, c| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\\x{{{:X}}}", u32::from(c));
+        text
+    })
+}
+
+/// A class of characters and ranges, as it may be written.
+#[derive(Default)]
+struct WideClass {
+    syllables: Vec<String>,
+    kin: BTreeSet<char>,
+    /// Whether it holds what may have been taken with the character before.
+    joins: bool,
+}
+
+impl WideClass {
+    /// Takes in what a class holds; false if it holds more than characters and ranges.
+    fn add(&mut self, item: &ClassSetItem) -> bool {
+        match item {
+            ClassSetItem::Literal(literal) => self.range(literal.c, literal.c),
+            ClassSetItem::Range(range) => self.range(range.start.c, range.end.c),
+            ClassSetItem::Union(union) => return union.items.iter().all(|item| self.add(item)),
+            ClassSetItem::Empty(_) => {}
+            _ => return false,
         }
-        ClassSetItem::Range(range) => {
-            let (start, end) = (u32::from(range.start.c), u32::from(range.end.c));
-            let (first, last) = (start.max(*HANGUL.start()), end.min(*HANGUL.end()));
-            if first <= last {
-                apart.push(syllables(first, last));
-            }
-            if end.saturating_sub(start) <= WIDE_CLASS {
-                let others = (start..=end).filter(|code| !HANGUL.contains(code)).filter_map(char::from_u32);
-                apart.extend(others.filter_map(decomposed));
-            }
-            true
+        true
+    }
+
+    fn range(&mut self, start: char, end: char) {
+        let (first, last) = (u32::from(start).max(*HANGUL.start()), u32::from(end).min(*HANGUL.end()));
+        if first <= last {
+            self.syllables.push(syllables(first, last));
         }
-        ClassSetItem::Union(union) => union.items.iter().all(|item| alternatives(item, apart)),
-        ClassSetItem::Empty(_) => true,
-        _ => false,
+        self.kin.extend(kin::of_range(start, end));
+        self.joins |= kin::joins_within(start, end);
+    }
+
+    fn done(self, given: &str) -> String {
+        let mut wide = format!("(?:{given}");
+        if !self.kin.is_empty() {
+            wide.push_str(&format!("|[{}]{TAIL}", characters(self.kin.into_iter())));
+        }
+        for syllables in self.syllables {
+            wide.push('|');
+            wide.push_str(&syllables);
+        }
+        if self.joins {
+            wide.push_str(&format!("|[^\n]{TAIL}|"));
+        }
+        wide.push(')');
+        wide
     }
 }
 
-/// A range of syllables, decomposed: the initials of the range with any vowel and final. More than the range, which the exact
-/// question settles.
+/// A range of syllables, half composed and decomposed. More than the range, which the exact question settles: the syllables
+/// without a final of the initials and vowels of the range, with any final; the initials with any vowel and final. One alone
+/// has its own letters.
 fn syllables(first: u32, last: u32) -> String {
-    let initial = |code: u32| INITIAL + (code - HANGUL.start()) / (VOWELS * FINALS);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write!(
-        text,
-        "[\\u{{{:X}}}-\\u{{{:X}}}][\\u{{{:X}}}-\\u{{{:X}}}][\\u{{{:X}}}-\\u{{{:X}}}]?",
-        initial(first),
-        initial(last),
-        VOWEL,
-        VOWEL + VOWELS - 1,
-        FINAL + 1,
-        FINAL + FINALS - 1,
-    );
-    text
+    let place = |code: u32| code - HANGUL.start();
+    let initial = |code: u32| INITIAL + place(code) / (VOWELS * FINALS);
+    let open = |code: u32| HANGUL.start() + place(code) / FINALS * FINALS;
+    let range = |first: u32, last: u32| format!("[\\x{{{first:X}}}-\\x{{{last:X}}}]");
+    let (vowel, last_vowel, finals) = if first == last {
+        let vowel = VOWEL + place(first) / FINALS % VOWELS;
+        let end = FINAL + place(first) % FINALS;
+        (vowel, vowel, if end == FINAL { String::new() } else { range(end, end) })
+    } else {
+        (VOWEL, VOWEL + VOWELS - 1, range(FINAL + 1, FINAL + FINALS - 1) + "?")
+    };
+    let half = range(open(first), open(last));
+    format!("{half}{finals}|{}{}{finals}", range(initial(first), initial(last)), range(vowel, last_vowel))
 }
 
 /// A line in NFC; `None` if it is so already.
@@ -330,6 +373,54 @@ mod tests {
     }
 
     #[test]
+    fn letters_are_found_however_they_are_put_together() {
+        for (text, line, expected) in [
+            // Hanja of the compatibility block, which NFC replaces.
+            ("豈", "\u{F900}", true),
+            ("\u{F900}", "豈", true),
+            ("樂園", "\u{F914}園 \u{F95C}", true),
+            ("[一-龥]園", "\u{F914}園", true),
+            ("[樂]", "\u{F9BF}", true),
+            ("樂", "\u{F900}", false),
+            ("\u{2F800}", "丽", true),
+            // Half composed: a syllable without its final, and the final.
+            ("한글", "하\u{11AB}그\u{11AF}", true),
+            ("한글", "하\u{11AB}글", true),
+            ("하\u{11AB}글", "한글", true),
+            ("[가-힣]글!", "하\u{11AB}그\u{11AF}!", true),
+            ("[한]", "하\u{11AB}", true),
+            ("하", "하\u{11AB}", false),
+            ("[가-깋]나", "나\u{11A8}나", false),
+            // Marks in whatever order, with whatever letter that is composed already.
+            ("ệ", "e\u{302}\u{323}", true),
+            ("ệ", "\u{EA}\u{323}", true),
+            ("ệ", "\u{1EB9}\u{302}", true),
+            ("ẹ", "\u{E9}\u{323}", true),
+            ("ẹ.", "\u{E9}\u{323}", true),
+            ("ẹ\u{301}$", "\u{E9}\u{323}", true),
+            ("é", "\u{E9}\u{323}", false),
+            ("[ẹ-ẻ]x", "\u{E9}\u{323}x", false),
+            ("(?i)Å", "\u{212B} a\u{30A}", true),
+            ("Ω", "\u{2126}", true),
+            ("が.", "か\u{3099}く", true),
+            ("あ.い", "あか\u{3099}い", true),
+            ("é;", "e\u{301}\u{37E}", true),
+            ("éK", "é\u{212A}", true),
+            (r"é\b", "e\u{301} x", true),
+            (r"é\Bx", "e\u{301}x", true),
+        ] {
+            assert_eq!(finds(text, line), expected, "{} in {}", text.escape_unicode(), line.escape_unicode());
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_widened_asks_every_line() {
+        let text = "é".repeat(2_000);
+        assert!(build(&widened(&text).unwrap(), Meaning::default()).is_err());
+        assert!(finds(&text, &"e\u{301}".repeat(2_000)) && !finds(&text, &"e\u{301}".repeat(1_999)));
+    }
+
+    #[test]
     fn a_literal_means_what_it_says() {
         let literal = Meaning { literal: true, ..Meaning::default() };
         for text in forms("f(한글).*[x]") {
@@ -373,21 +464,62 @@ mod tests {
         assert!(Pattern::new(&FORM, &"가".repeat(30_000), Meaning::default()).is_err());
     }
 
-    const PARTS: &[&str] =
-        &["각", "가", "나", "é", ".", "[가-나]", "[^가각]", "한+", "x?", "(?:가|나){2}", r"\w", "^", "$"];
+    const PARTS: &[&str] = &[
+        "각",
+        "가",
+        "나",
+        "é",
+        ".",
+        "[가-나]",
+        "[^가각]",
+        "한+",
+        "x?",
+        "(?:가|나){2}",
+        r"\w",
+        "^",
+        "$",
+        "ẹ",
+        "\u{301}",
+        "樂",
+        "が",
+        "[à-ỹ]",
+        r"\b",
+        r"\B",
+        r"\W",
+        "[가樂é]",
+        "क़",
+        "\u{F914}",
+        "ẹ\u{301}",
+        "[一-龥]",
+        "K",
+        r"\S",
+    ];
+    /// What lines are made of: composed, in parts, half composed, and what NFC replaces or puts into another order.
+    const LETTERS: &[&str] = &[
+        "각", "가", "나", "한", "ㄱ", "é", "x", "e", " ", "하", "\u{11AB}", "\u{1112}", "\u{1161}", "\u{301}",
+        "\u{302}", "\u{323}", "ẹ", "ê", "樂", "\u{F914}", "\u{F95C}", "か", "\u{3099}", "が", "\u{212A}", "\u{958}",
+        "\u{915}", "\u{93C}", "園", "\u{338}", "=",
+    ];
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
         fn a_line_counts_if_the_composed_pattern_matches_the_composed_line(
-            parts in prop::collection::vec(prop::sample::select(PARTS), 1..5), line in "[각가나한ㄱéxe ]{0,8}",
-            decompose in any::<(bool, bool)>(),
+            parts in prop::collection::vec(prop::sample::select(PARTS), 1..5),
+            letters in prop::collection::vec(prop::sample::select(LETTERS), 0..9),
+            forms in any::<(bool, bool)>(),
         ) {
-            let text = parts.concat();
-            let plain = build(&text.nfc().collect::<String>(), Meaning::default()).unwrap();
-            let expected = plain.is_match(line.nfc().collect::<String>().as_bytes()).unwrap();
-            let text = if decompose.0 { text.nfd().collect() } else { text };
-            let line = if decompose.1 { line.nfd().collect() } else { line };
-            prop_assert_eq!(finds(&text, &line), expected);
+            let (text, line) = (parts.concat(), letters.concat());
+            let text: String = if forms.0 { text.nfd().collect() } else { text };
+            let line: String = if forms.1 { line.nfd().collect() } else { line };
+            let composed: String = text.nfc().collect();
+            // Composed, a mark may have become one with the backslash's letter.
+            let plain = build(&composed, Meaning::default());
+            prop_assume!(plain.is_ok());
+            let plain = plain.unwrap();
+            // A pattern of ASCII is asked of the line as it is.
+            let asked = if composed.is_ascii() { line.clone() } else { line.nfc().collect() };
+            prop_assert_eq!(finds(&text, &line), plain.is_match(asked.as_bytes()).unwrap());
         }
     }
 }

@@ -2,8 +2,12 @@
 //! desktop's bus, terminals that type. Only looks whether they are there and could be used; connects to none.
 
 use gjc_entry::Vars;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, FileType};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -63,12 +67,31 @@ fn path_in(value: &str) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/{}", path.trim_start_matches('/'))))
 }
 
+/// The kernel's list of sockets: those of this network namespace, wherever they lie.
+const SOCKETS: &str = "/proc/net/unix";
+
+/// The paths in the kernel's list: seven fields, then the path as it was given to `bind`. One that does not begin at the root
+/// cannot be found from here; those without a file (`@`) have their own rule in the kernel.
+fn listed(table: &[u8]) -> BTreeSet<PathBuf> {
+    let path = |line: &[u8]| {
+        let mut rest = line;
+        for _ in 0..7 {
+            let field = rest.trim_ascii_start();
+            rest = &field[memchr::memchr(b' ', field)?..];
+        }
+        rest.strip_prefix(b" ").filter(|path| path.starts_with(b"/")).map(|path| PathBuf::from(OsStr::from_bytes(path)))
+    };
+    table.split(|byte| *byte == b'\n').filter_map(path).collect()
+}
+
 /// Those that exist and that this process may connect to, in an order that does not change. What lies in `own` is the
-/// commands' own and no door.
+/// commands' own and no door. The kernel names sockets wherever they are; the table finds those that it does not name: of
+/// containers, and such as were bound by a relative path.
 pub(super) fn reachable(home: &Path, named: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
     let mut looked = Looked { own, found: BTreeSet::new(), left: MOST };
     let fixed = SYSTEM.iter().map(PathBuf::from).chain(HOME.iter().map(|below| home.join(below)));
-    for place in named.iter().cloned().chain(fixed) {
+    let listed = listed(&fs::read(SOCKETS).unwrap_or_default());
+    for place in named.iter().cloned().chain(fixed).chain(listed) {
         // Links are followed here alone: what the table or a variable names may be one.
         if let Ok(about) = fs::metadata(&place) {
             looked.at(&place, about.file_type(), DEPTH);
@@ -91,7 +114,15 @@ impl Looked<'_> {
         if kind.is_socket() && gjc_process::may_write(place) {
             self.found.insert(place.into());
         } else if kind.is_dir() && depth > 0 {
-            for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            let entries = match fs::read_dir(place) {
+                // What may be entered but not listed may hold one whose name somebody knows.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && may_enter(place) => {
+                    self.found.insert(place.into());
+                    return;
+                }
+                entries => entries.into_iter().flatten().flatten(),
+            };
+            for entry in entries {
                 if self.left == 0 {
                     self.found.insert(place.into());
                     return;
@@ -103,6 +134,10 @@ impl Looked<'_> {
             }
         }
     }
+}
+
+fn may_enter(folder: &Path) -> bool {
+    accessat(CWD, folder, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 #[cfg(test)]
@@ -126,6 +161,37 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_read_from_the_kernels_list() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/한글 소켓\n\
+            0000000000000000: 00000002 00000000 00000000 0002 01    17  /two blanks\n\
+            0000000000000000: 00000002 00000000 00000000 0002 01     9 /run/a\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 12345 @abstract\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 12345 relative\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 22222\n\n /x\n";
+        let found: Vec<_> = listed(table.as_bytes()).into_iter().collect();
+        assert_eq!(found, ["/run/a", "/run/한글 소켓"].map(PathBuf::from));
+        assert!(listed(b"").is_empty() && listed(b"1 2 3 4 5 6 7").is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_can_be_entered_but_not_listed_counts() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let ssh = dir.path().join(".ssh");
+        fs::create_dir(&ssh).unwrap();
+        let found_with = |mode| {
+            fs::set_permissions(&ssh, fs::Permissions::from_mode(mode)).unwrap();
+            let found = reachable(dir.path(), &[], &[]).contains(&ssh);
+            // For root every folder can be listed, and then what is in it counts, which is nothing.
+            found || fs::read_dir(&ssh).is_ok()
+        };
+        assert!(found_with(0o100));
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(!reachable(dir.path(), &[], &[]).contains(&ssh), "an empty folder is no door");
+    }
+
+    #[test]
     fn a_socket_counts_while_it_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path();
@@ -143,6 +209,10 @@ mod tests {
         assert!(mine(&[], &[home.to_path_buf()]).is_empty(), "a command's own sockets are no doors");
         let agent = home.join("agent.1");
         let _agent = UnixListener::bind(&agent).unwrap();
+        let far = home.join("어느/곳에나/아주/깊이/있는 소켓");
+        fs::create_dir_all(far.parent().unwrap()).unwrap();
+        let _far = UnixListener::bind(&far).unwrap();
+        assert!(mine(&[], &[]).contains(&far), "in no place of the table, and deeper than is looked");
         let found = mine(std::slice::from_ref(&agent), &[]);
         assert!(found.contains(&socket) && found.contains(&agent), "{found:?}");
     }

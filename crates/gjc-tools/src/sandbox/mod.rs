@@ -6,7 +6,6 @@
 
 mod doors;
 mod grants;
-mod mounts;
 mod secrets;
 mod workspace;
 
@@ -89,13 +88,29 @@ impl Confinement {
                 essential.iter().map(|lack| format!("the sandbox of commands is not whole: {}", lack.sentence())),
             );
         }
-        if self.support.landlock.is_ok() && Workspace::of(cwd, &self.dirs.home).write.is_empty() {
+        let workspace = Workspace::of(cwd, &self.dirs.home);
+        if self.support.landlock.is_err() {
+            return notices;
+        }
+        if workspace.write.is_empty() {
             notices.push(format!(
                 "{} is the home folder or holds it, so commands write to temporary files alone; work in a folder of the project (--cwd), or allow one with --sandbox-write",
                 cwd.display()
             ));
+        } else if self.divided(workspace.write.iter()).0.is_empty() {
+            notices.push(format!(
+                "{} is in the folder that gjc keeps for itself, so commands write to temporary files alone; work in another folder (--cwd)",
+                cwd.display()
+            ));
         }
         notices
+    }
+
+    /// Folders that a person named, without and with those in gjc's own folder. What stands there decides what a model may do,
+    /// so no command writes there, whoever works in it; it may read there what its person works on.
+    fn divided<'p>(&self, named: impl Iterator<Item = &'p PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let guarded = secrets::own(&self.dirs);
+        named.cloned().partition(|root| !guarded.iter().any(|own| root.starts_with(own)))
     }
 
     /// Refuses where all of a sandbox is required and the kernel lacks some of it.
@@ -159,16 +174,19 @@ impl Guard {
         let private = self.private()?;
         let workspace = self.workspace.get_or_init(|| Workspace::of(cwd, &self.how.dirs.home));
         let secrets = secrets::places(&self.how.dirs, &self.secrets);
-        let own: Vec<PathBuf> = workspace.write.iter().chain(&self.how.write).cloned().collect();
+        let (own, kept) = self.how.divided(workspace.write.iter().chain(&self.how.write));
 
         // What a person named (by working in it) is granted even where it lies among secrets; secrets within it are not.
-        let mut write: Vec<PathBuf> =
-            own.iter().flat_map(|root| grants::all_but(root, &within(&secrets, root))).collect();
+        let granted = |roots: &[PathBuf]| -> Vec<PathBuf> {
+            roots.iter().flat_map(|root| grants::all_but(root, &within(&secrets, root))).collect()
+        };
+        let mut write = granted(&own);
         write.extend([private.to_path_buf(), PathBuf::from(SHARED_MEMORY)]);
+        let mut read = granted(&kept);
+        read.extend(artifacts.map(Path::to_path_buf));
         let mut hidden = secrets;
         hidden.push("/dev".into());
-        let mut read = grants::all_but(Path::new("/"), &hidden);
-        read.extend(artifacts.map(Path::to_path_buf));
+        read.extend(grants::all_but(Path::new("/"), &hidden));
 
         let reachable = doors::reachable(&self.how.dirs.home, &self.doors, &write);
         let local = if reachable.is_empty() || self.how.support.covers_local_sockets() {
@@ -289,14 +307,14 @@ pub fn sandbox_of(how: &Confinement, vars: &Vars, cwd: &Path) -> Result<Option<S
 /// A sandbox in a person's words, for `gjc doctor`.
 #[must_use]
 pub fn describe(how: &Confinement, cwd: &Path, vars: &Vars) -> String {
-    let workspace = Workspace::of(cwd, &how.dirs.home);
+    let (own, _) = how.divided(Workspace::of(cwd, &how.dirs.home).write.iter());
     let hidden = secrets::places(&how.dirs, &secrets::named(vars)).into_iter().filter(|place| place.exists()).count();
-    let write = if workspace.write.is_empty() {
+    let write = if own.is_empty() {
         "temporary files alone".into()
     } else {
-        workspace.write.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        own.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     };
-    let doors = doors::reachable(&how.dirs.home, &doors::named(vars), &workspace.write);
+    let doors = doors::reachable(&how.dirs.home, &doors::named(vars), &own);
     let local = match doors.as_slice() {
         [first, ..] if !how.support.covers_local_sockets() => {
             format!("; local sockets are closed, because {} could be reached", first.display())

@@ -1,6 +1,6 @@
 //! Where keys, tokens and private data of a person lie: one table. Nothing here opens any of it.
 
-use super::mounts::Mounts;
+use crate::mounts::Mounts;
 use gjc_entry::{Dirs, Vars};
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,6 +75,15 @@ pub(super) fn places(dirs: &Dirs, named: &[PathBuf]) -> Vec<PathBuf> {
         places.extend(real(&place));
         places.extend(linked(&place, &dirs.home));
     }
+    all_names(places)
+}
+
+/// gjc's own folder, under all its names.
+pub(super) fn own(dirs: &Dirs) -> Vec<PathBuf> {
+    all_names([dirs.agent.clone()].into_iter().chain(real(&dirs.agent)).collect())
+}
+
+fn all_names(mut places: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mounts = Mounts::now();
     for place in places.clone() {
         places.extend(mounts.aliases(&place));

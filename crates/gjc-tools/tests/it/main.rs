@@ -5,6 +5,7 @@ mod ask;
 mod attempts;
 mod bash;
 mod edit;
+mod fetch;
 mod find;
 mod grep;
 mod input;

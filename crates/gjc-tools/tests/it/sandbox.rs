@@ -3,6 +3,7 @@
 
 use crate::attempts::{answer, attempt};
 use crate::rig::{Rig, dirs};
+use crate::write::{mounted, passes_in_a_namespace};
 use gjc_entry::Vars;
 use gjc_process::{Network, NoLandlock, Support};
 use gjc_tools::{Confinement, SECRETS, SandboxMode, SecretPlace, Shown, builtin};
@@ -547,4 +548,73 @@ async fn the_tools_of_a_developer_go_on() {
         let done = cage.rig.bash(&format!("command -v {tool} >/dev/null || exit 0\n{work}")).await;
         assert!(!done.is_error, "{work}: {}", done.text);
     }
+}
+
+#[tokio::test]
+async fn the_own_folder_is_never_written_whoever_works_in_it() {
+    let Some(mut cage) = Cage::new().await else { return };
+    let agent = cage.how.dirs.agent.clone();
+    fs::create_dir_all(agent.join("skills/글")).unwrap();
+    fs::write(agent.join("config.yml"), "tools: [read]\n").unwrap();
+    fs::write(agent.join("skills/글/SKILL.md"), "읽어도 된다").unwrap();
+    let before = tree(&agent);
+    let ways = [
+        "echo x > config.yml".to_string(),
+        "echo x >> SKILL.md; mkdir new; touch here".into(),
+        format!("echo x > '{}/config.yml'; mv '{0}/config.yml' '{0}/moved'", agent.display()),
+        format!("rm -rf '{}'; mv '{}' gone", agent.display(), cage.home.join(".gjc").display()),
+    ];
+    for cwd in [agent.clone(), agent.join("skills/글"), cage.home.join("project"), cage.home.clone()] {
+        // Also with the home folder, and the own folder itself, allowed by name.
+        for allowed in [Vec::new(), vec![cage.home.clone()], vec![agent.clone()]] {
+            (cage.rig.cwd, cage.how.write) = (cwd.clone(), allowed.clone());
+            cage.refresh();
+            for way in &ways {
+                let done = cage.rig.bash(way).await;
+                assert_eq!(tree(&agent), before, "{way} in {} with {allowed:?}: {}", cwd.display(), done.text);
+            }
+        }
+    }
+    // What a person works on there is read, and what is beside the own folder in an allowed one is written.
+    (cage.rig.cwd, cage.how.write) = (agent.join("skills/글"), Vec::new());
+    cage.refresh();
+    assert_eq!(cage.rig.bash("cat SKILL.md").await.ok(), "읽어도 된다");
+    let notices = cage.how.notices(&cage.rig.cwd);
+    assert!(notices.iter().any(|notice| notice.contains("keeps for itself")), "{notices:?}");
+    (cage.rig.cwd, cage.how.write) = (cage.home.join("project"), vec![cage.home.clone()]);
+    cage.refresh();
+    cage.rig.bash("echo x > 하나 && echo x > ../project/둘").await.ok();
+    // Without the sandbox the ways do work.
+    cage.rig.cwd.clone_from(&agent);
+    cage.outside(&ways[0]).await;
+    assert_ne!(tree(&agent), before);
+}
+
+#[tokio::test]
+async fn the_own_folder_is_not_written_under_another_name() {
+    let Some(cage) = Cage::new().await else { return };
+    let agent = cage.how.dirs.agent.clone();
+    fs::create_dir_all(agent.join("skills")).unwrap();
+    if !mounted(&agent, &cage.rig.cwd.join("다른 이름")) {
+        passes_in_a_namespace("sandbox::the_own_folder_is_not_written_under_another_name");
+        return;
+    }
+    mounted(&agent.join("skills"), &cage.rig.cwd.join("part"));
+    let before = tree(&agent);
+    cage.rig.bash("echo x > '다른 이름/config.yml'; echo x > part/x; mkdir part/dir; touch '다른 이름/skills/y'").await;
+    assert_eq!(tree(&agent), before);
+    cage.rig.bash("mkdir -p deep && echo x > deep/y && cat deep/y").await;
+}
+
+#[tokio::test]
+async fn a_socket_in_a_place_that_nobody_listed_closes_local_sockets() {
+    let Some(cage) = Cage::new().await else { return };
+    if cage.how.support.covers_local_sockets() {
+        println!("this kernel decides about sockets by their paths");
+    }
+    let far = cage.home.join("어느/곳에나/아주/깊이/있는");
+    fs::create_dir_all(&far).unwrap();
+    let _listener = UnixListener::bind(far.join("s")).unwrap();
+    let said = cage.try_it("connect", far.join("s").to_str().unwrap()).await;
+    assert!(said.starts_with("errno "), "{said}");
 }

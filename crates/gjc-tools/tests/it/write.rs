@@ -170,3 +170,133 @@ async fn what_gjc_keeps_for_itself_is_not_written_by_any_way() {
     assert_eq!(names(&rig.cwd), ["링크", "설정.yml"]);
     assert_eq!(rig.write(&config.display().to_string(), "x").await.details["error"], "own_folder");
 }
+
+/// What a folder is when it changes between check and effect: a link into gjc's own folder.
+#[tokio::test]
+async fn a_folder_that_becomes_a_link_into_the_own_folder_gets_nothing_in_there() {
+    for path in ["문/config.yml", "문/새/폴더/config.yml"] {
+        let mut rig = Rig::new();
+        let own = rig.outside.join("own");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("config.yml"), "그대로").unwrap();
+        let door = rig.cwd.join("문");
+        fs::create_dir(&door).unwrap();
+        let (from, to, target) = (door.clone(), rig.cwd.join("옛 문"), own.clone());
+        rig.at_commit(move || {
+            fs::rename(&from, &to).unwrap();
+            symlink(&target, &from).unwrap();
+        });
+        let done = rig.write(path, "x").await;
+        assert_eq!(
+            (names(&own), fs::read_to_string(own.join("config.yml")).unwrap()),
+            (vec!["config.yml".into()], "그대로".into())
+        );
+        // What was checked is what was written, under the name that it has by now.
+        assert!(!done.is_error && rig.cwd.join(path.replacen('문', "옛 문", 1)).is_file(), "{}", done.text);
+    }
+}
+
+#[tokio::test]
+async fn an_edit_reads_and_writes_the_folder_that_was_checked() {
+    let mut rig = Rig::new();
+    let (own, door) = (rig.outside.join("own"), rig.cwd.join("문"));
+    for folder in [&own, &door] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("config.yml"), "tools: [read]\n").unwrap();
+    }
+    let (from, to, target) = (door.clone(), rig.cwd.join("옛 문"), own.clone());
+    rig.at_commit(move || {
+        fs::rename(&from, &to).unwrap();
+        symlink(&target, &from).unwrap();
+    });
+    rig.edit("문/config.yml", &[("read", "bash")]).await;
+    assert_eq!(fs::read_to_string(own.join("config.yml")).unwrap(), "tools: [read]\n");
+    assert_eq!(fs::read_to_string(rig.cwd.join("옛 문/config.yml")).unwrap(), "tools: [bash]\n");
+}
+
+/// The same without knowing the moment: a thread that swaps a folder and a link into the own folder all the time.
+#[tokio::test]
+async fn a_thread_that_swaps_folder_and_link_gets_nothing_into_the_own_folder() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let rig = Rig::new();
+    let (own, door, link) = (rig.outside.join("own"), rig.cwd.join("door"), rig.cwd.join("link"));
+    fs::create_dir(&own).unwrap();
+    fs::create_dir(&door).unwrap();
+    symlink(&own, &link).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            let mut swaps = 0u64;
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &door, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                swaps += 1;
+            }
+            swaps
+        }
+    });
+    let (mut written, mut refused) = (0, 0);
+    for turn in 0..400 {
+        let done = rig.write(&format!("door/{turn}/설정.yml"), "x").await;
+        if done.is_error { refused += 1 } else { written += 1 }
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(swapping.join().unwrap() > 0);
+    assert!(written + refused == 400 && written > 0, "{written} {refused}");
+    assert!(names(&own).is_empty(), "{:?}", names(&own));
+}
+
+/// Runs a test of this binary in a namespace where it may mount; `false`, and a word, where there is none.
+pub(crate) fn passes_in_a_namespace(test: &str) -> bool {
+    let ran = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("GJC_MAY_MOUNT", "1")
+        .output();
+    let Ok(ran) = ran else {
+        println!("left out: there is no unshare");
+        return false;
+    };
+    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    if !said.contains("running 1 test") {
+        println!("left out: no namespace can be made here: {said}");
+        return false;
+    }
+    assert!(ran.status.success() && said.contains("MOUNTED"), "{said}");
+    true
+}
+
+/// Shows `from` at `to` too, if this test runs where it may; `false` if not.
+pub(crate) fn mounted(from: &std::path::Path, to: &std::path::Path) -> bool {
+    if std::env::var_os("GJC_MAY_MOUNT").is_none() {
+        return false;
+    }
+    fs::create_dir_all(to).unwrap();
+    let mounted = std::process::Command::new("mount").arg("--bind").args([from, to]).status().unwrap();
+    assert!(mounted.success());
+    println!("MOUNTED");
+    true
+}
+
+#[tokio::test]
+async fn the_own_folder_is_itself_under_another_name() {
+    let rig = Rig::new();
+    let own = rig.outside.join("own");
+    fs::create_dir_all(own.join("skills/글")).unwrap();
+    if !mounted(&own, &rig.cwd.join("다른 이름")) {
+        passes_in_a_namespace("write::the_own_folder_is_itself_under_another_name");
+        return;
+    }
+    mounted(&own.join("skills"), &rig.cwd.join("part"));
+    for path in
+        ["다른 이름/config.yml", "다른 이름/skills/글/x", "다른 이름/새/x", "part/x", "part/글/x", "part/새/것/x"]
+    {
+        assert_eq!(rig.write(path, "x").await.details["error"], "own_folder", "{path}");
+    }
+    assert_eq!((names(&own), names(&own.join("skills"))), (vec!["skills".to_string()], vec!["글".to_string()]));
+    assert!(names(&own.join("skills/글")).is_empty());
+    rig.write("옆/x", "x").await.ok();
+}

@@ -15,6 +15,7 @@ mod doctor;
 mod endings;
 mod escapes;
 mod failing_storage;
+mod fetch;
 mod fixtures;
 mod help;
 mod history;
