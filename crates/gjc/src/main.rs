@@ -27,6 +27,7 @@ mod rpc;
 mod schemas;
 mod sessions;
 mod settings;
+mod unseen;
 mod words;
 mod world;
 

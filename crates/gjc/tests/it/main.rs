@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod clone;
 mod damage;
 mod demo;
 mod doctor;

@@ -78,7 +78,10 @@ fn licences(ci: &Context) -> Result<()> {
 
 fn tests(ci: &Context) -> Result<()> {
     ensure!(ci.cache.pi_module().is_dir(), "pi is not in the cache; run `cargo xtask ci --only install` first");
-    ensure!(ci.cache.llama_python().exists(), "llama.cpp is not in the cache; run `cargo xtask ci --only install` first");
+    ensure!(
+        ci.cache.llama_python().exists(),
+        "llama.cpp is not in the cache; run `cargo xtask ci --only install` first"
+    );
     let with_judges = |mut command: Command| {
         command.env("GJC_PI_MODULE", ci.cache.pi_module());
         command.env("GJC_PI_NEWER_MODULE", ci.cache.pi_newer_module());
