@@ -13,7 +13,10 @@ mod clone;
 mod damage;
 mod demo;
 mod doctor;
+#[cfg(feature = "failpoints")]
+mod durability;
 mod endings;
+mod errors;
 mod escapes;
 mod failing_storage;
 mod fixtures;
@@ -22,6 +25,7 @@ mod history;
 mod hostile;
 mod instructions;
 mod json;
+mod keys;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod kit;
