@@ -4,7 +4,7 @@ use crate::kit::*;
 use testkit::harness::Home;
 
 /// Every page of help: that of gjc, and of each command that a page names.
-fn pages(home: &Home) -> Vec<Vec<String>> {
+pub(crate) fn pages(home: &Home) -> Vec<Vec<String>> {
     let mut pages = vec![vec![]];
     let mut next = 0;
     while let Some(page) = pages.get(next).cloned() {

@@ -36,6 +36,7 @@ mod providers;
 mod rebuilt;
 mod rpc;
 mod sandbox;
+mod schemas;
 mod search;
 mod sessions;
 mod settings;
