@@ -168,7 +168,7 @@ async fn a_question_is_answered_by_the_person_while_the_session_serves_commands(
     let EventBody::Asked(asked) = world.face.until(|body| matches!(body, EventBody::Asked(_))).await else { panic!() };
     let About::Question(told) = &asked.about else { panic!("{asked:?}") };
     assert_eq!((told.question.as_str(), told.choices[1].label.as_str(), told.several), ("어느 것?", "나", false));
-    assert_eq!(world.snapshot().await.asked, [asked.clone()]);
+    assert_eq!(world.snapshot().await.asked, std::slice::from_ref(&asked));
     let reply = |choices, text: Option<&str>| Command::Answer {
         ask: asked.ask.clone(),
         value: Answer::Reply { choices, text: text.map(Into::into) },
