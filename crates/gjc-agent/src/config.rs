@@ -1,7 +1,7 @@
 //! What a session runs with.
 
 use gjc_context::Effect;
-use gjc_entry::{ApprovalMode, Env, Label, ModelRef, Params, Thinking};
+use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
 use gjc_llm::{Backoff, Provider};
 use gjc_tools::Tools;
@@ -31,6 +31,9 @@ pub struct Config {
     pub approval: ApprovalMode,
     /// Whether somebody is there to answer.
     pub answers: bool,
+    /// How commands are held, for whoever goes on with the session; what holds them is in `tools`. `None`: it is not
+    /// written down.
+    pub held: Option<Held>,
     /// The rules of flow.
     pub policy: Policy,
     /// The system prompt, without the day.

@@ -48,6 +48,7 @@ fn settings<F: Fs>(session: &mut Session<F>, config: &Config) -> Result<RequestE
         thinking: config.thinking,
         params: config.params.clone(),
         renderer: config.provider.renderer(),
+        held: config.held,
     };
     let (log, folds) = session.parts();
     let found = folds.get::<Settings>(log, Leaf::Current)?;

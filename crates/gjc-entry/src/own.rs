@@ -62,6 +62,32 @@ pub struct RequestEnv {
     pub params: Params,
     /// The version of the code that turns a checked request into bytes. It is raised when that code changes its output.
     pub renderer: u16,
+    /// How commands are held: who goes on with the session holds them no looser, unless a person says so. No byte of the
+    /// request. Absent in sessions from before it was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+}
+
+/// How the commands of a session are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Held {
+    /// By how much of a sandbox.
+    pub sandbox: HeldBy,
+    /// Whether they reach the network from in it.
+    pub network: bool,
+}
+
+/// How much of a sandbox commands are held by, from strict to loose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HeldBy {
+    /// All of it, or they do not run.
+    Require,
+    /// What the kernel has.
+    Auto,
+    /// Nothing.
+    Off,
 }
 
 /// A model at a provider.

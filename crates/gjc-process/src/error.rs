@@ -1,13 +1,8 @@
 //! Why a program could not be started, in sentences for a person.
 
-use std::{
-    ffi::OsStr,
-    fs, io,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::PathBuf};
 
-use crate::{SandboxError, Spawn};
+use crate::{SandboxError, Spawn, program::locate};
 
 /// A program could not be started. Each message says what is wrong and, after `hint:`, the way out.
 #[derive(Debug, thiserror::Error)]
@@ -137,15 +132,4 @@ impl SpawnError {
             _ => Self::Other { program, source },
         }
     }
-}
-
-/// The file that would have been executed, if there is one.
-fn locate(spawn: &Spawn) -> Option<PathBuf> {
-    let is_file = |path: PathBuf| path.is_file().then_some(path);
-    if spawn.program.as_bytes().contains(&b'/') {
-        return is_file(spawn.cwd.join(&spawn.program));
-    }
-    let path = spawn.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    std::env::split_paths(path.unwrap_or(OsStr::new("/bin:/usr/bin")))
-        .find_map(|dir| is_file(spawn.cwd.join(Path::new(&dir)).join(&spawn.program)))
 }

@@ -19,6 +19,7 @@
 
 mod capture;
 mod error;
+mod program;
 mod pump;
 mod sandbox;
 mod tree;
@@ -54,7 +55,8 @@ const KILL_WAIT: Duration = Duration::from_secs(2);
 /// What to start and within which limits.
 #[derive(Debug, Clone)]
 pub struct Spawn {
-    /// A path, or a bare name that is looked up in the `PATH` of [`Spawn::env`].
+    /// A path, or a bare name that is looked up in the `PATH` of [`Spawn::env`], in the entries that begin with `/`: no
+    /// working folder decides which program a name means.
     pub program: OsString,
     /// The arguments, without the program's own name.
     pub args: Vec<OsString>,

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Spawn, SpawnError, Stdin, Support,
+    Spawn, SpawnError, Stdin, Support, program,
     pump::Ends,
     sandbox::{Fence, REFUSED, SandboxError},
 };
@@ -55,8 +55,9 @@ impl Tree {
             Stdin::Bytes(bytes) if !bytes.is_empty() => Some(bytes.clone()),
             Stdin::Null | Stdin::Bytes(_) => None,
         };
-        let mut command = Command::new(&spawn.program);
+        let mut command = Command::new(program::find(spawn)?);
         command
+            .arg0(&spawn.program)
             .args(&spawn.args)
             .current_dir(&spawn.cwd)
             .env_clear()

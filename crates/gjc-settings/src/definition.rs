@@ -3,11 +3,12 @@
 //! A setting is a field with its kind and default, its name in the file, what a project may do with it, and the option of
 //! the command line that stands above it. Lines of documentation are those of `docs/settings.md`.
 
+use crate::folders::Folders;
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
-    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value,
-    Wrong,
+    Address, CommandLine, Count, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value, Wrong,
 };
+use crate::words::{Access, Approval, Durability, SandboxMode};
 use crate::yaml::Node;
 
 const SHORTER: &str = "a shorter time is stricter";
@@ -29,9 +30,9 @@ settings! {
             key "providers.anthropic.url";
             guard Guard::Never("it would send your key and your words to a server of its choice");
             flag "--provider-url";
-        /// A command that prints the key, run with `sh -c` when a session with a model of this provider begins and
-        /// `ANTHROPIC_API_KEY` is not set: once in a process, for at most 30 seconds, without a terminal. What it prints is
-        /// shown nowhere.
+        /// A command that prints the key, run with `sh -c` when a session with a model of this provider begins,
+        /// `ANTHROPIC_API_KEY` is not set and the keyring has no key (`gjc config key`): once in a process, for at most 30
+        /// seconds, without a terminal. What it prints is shown nowhere.
         key_command: Option<CommandLine> = None;
             key "providers.anthropic.keyCommand";
             guard Guard::Never("it would run a command of its choice");
@@ -40,12 +41,12 @@ settings! {
     /// The provider `openai`, for the wires `openai` and `openai-responses`.
     openai: OpenAi {
         /// Where the provider is reached, if not at its own address: any server that speaks one of the wires. A server on this
-        /// machine needs no key. Without it `OPENAI_BASE_URL` counts.
+        /// machine needs no key.
         url: Option<Address> = None;
             key "providers.openai.url";
             guard Guard::Never("it would send your key and your words to a server of its choice");
-            flag "--provider-url";
-        /// A command that prints the key, as for `anthropic`, where `OPENAI_API_KEY` is not set.
+            flag "--provider-url"; variable "OPENAI_BASE_URL";
+        /// A command that prints the key, as for `anthropic`, where `OPENAI_API_KEY` is not set and the keyring has none.
         key_command: Option<CommandLine> = None;
             key "providers.openai.keyCommand";
             guard Guard::Never("it would run a command of its choice");
@@ -71,11 +72,30 @@ settings! {
             flag "--approval";
     }
 
+    /// What commands may reach.
+    sandbox: Sandbox {
+        /// How commands are held: by what the kernel has (`auto`), by all of it or they do not run (`require`), not at all
+        /// (`off`). `gjc doctor` tells what this system can hold. A session that goes on is held no looser than it was,
+        /// unless the option says so.
+        mode: SandboxMode = SandboxMode::Auto;
+            key "sandbox.mode"; guard less_is_stricter::<SandboxMode>("require, then auto, then off"); flag "--sandbox";
+        /// Whether commands in the sandbox reach the network, this machine's own ports included. A session that goes on
+        /// reaches no more than it did, unless the option says so.
+        network: Access = Access::Allowed;
+            key "sandbox.network"; guard less_is_stricter::<Access>("denied is stricter"); flag "--sandbox-network";
+        /// Folders that commands may write to, beside the repository of the working folder. One that is not there is told
+        /// and left out. The option stands in its place.
+        write: Folders = Folders(Vec::new());
+            key "sandbox.write";
+            guard Guard::Never("its commands could write outside of the project");
+            flag "--sandbox-write";
+    }
+
     /// Sessions.
     session: SessionSettings {
         /// When what happened is made safe against a power cut. `turn`: before a tool acts outside and at the end of each
-        /// turn. `entry`: each entry too, as it comes. `none`: nothing waits for the disk while the session runs; it is
-        /// made safe when it is closed. Whatever stands here, the death of gjc itself loses nothing.
+        /// turn. `entry`: each entry too, as it comes. `none`: after its first turn nothing waits for the disk while the
+        /// session runs; it is made safe when it is closed. Whatever stands here, the death of gjc itself loses nothing.
         durability: Durability = Durability::Turn;
             key "session.durability"; guard less_is_stricter::<Durability>("entry, then turn, then none");
     }

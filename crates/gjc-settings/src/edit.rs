@@ -94,6 +94,77 @@ pub fn set(path: &Path, text: &str, key: &str, word: &str) -> Result<String, Not
     if took && before == after { Ok(edited) } else { Err(by_hand(at.start, "its form is unusual")) }
 }
 
+/// The text of a person's file without one setting; the same text where it does not set it. Comments on its own lines go with it, all
+/// others stay.
+///
+/// # Errors
+/// [`NotSet`]: also when other parts of the file have problems, since none of it would count.
+pub fn unset(path: &Path, text: &str, key: &str) -> Result<String, NotSet> {
+    let Some(setting) = find(key) else {
+        return Err(NotSet::Unknown {
+            key: key.into(),
+            meant: nearest(key, SETTINGS.iter().map(|setting| setting.key)),
+        });
+    };
+    Document::parse(path, text.as_bytes(), Scope::User).map_err(NotSet::Broken)?;
+    let root = parse(path, text).map_err(NotSet::Broken)?;
+    let mut before = flatten(root.as_ref());
+    let by_hand = |at: usize, why| NotSet::ByHand {
+        path: path.display().to_string(),
+        line: text[..at.min(text.len())].matches('\n').count() + 1,
+        why,
+        value: String::new(),
+    };
+    let Some(at) = lines_of(text, root.as_ref(), setting.key).map_err(|(at, why)| by_hand(at, why))? else {
+        return Ok(text.to_owned());
+    };
+    let mut edited = text.to_owned();
+    edited.replace_range(at.clone(), "");
+    // The proof: the same tree but for this one value.
+    let mut after = flatten(parse(path, &edited).map_err(NotSet::Broken)?.as_ref());
+    let items = format!("{key}[");
+    before.retain(|path, value| !value.is_empty() && path != key && !path.starts_with(&items));
+    after.retain(|_, value| !value.is_empty());
+    if before == after { Ok(edited) } else { Err(by_hand(at.start, "its form is unusual")) }
+}
+
+/// The lines of a setting, with those of the maps that hold nothing else. `None` where it is not there.
+fn lines_of(text: &str, root: Option<&Node>, key: &str) -> Result<Option<Range<usize>>, (usize, &'static str)> {
+    let (mut node, mut from) = (root, None);
+    for part in key.split('.') {
+        let Some(found) = node.filter(|node| !node.is_null()) else { return Ok(None) };
+        let Content::Map { pairs, flow } = &found.content else { return Ok(None) };
+        let Some((name, inner)) = pairs.iter().find(|(name, _)| name.name == part) else { return Ok(None) };
+        if *flow {
+            return Err((found.bytes.start, "it is a map in braces"));
+        }
+        let begin = text[..name.bytes.start].rfind('\n').map_or(0, |at| at + 1);
+        // What stands before a name on its line is its margin, and the mark at the beginning of a file.
+        let begin = name.bytes.start - text[begin..name.bytes.start].trim_start_matches('\u{FEFF}').len();
+        // A map goes with the only value in it, if nothing stands between them.
+        let only = pairs.len() == 1 && from.is_some_and(|(_, end)| end == begin);
+        let behind = text[name.bytes.end..].find('\n').map_or(text.len(), |at| name.bytes.end + at + 1);
+        let bare = text[name.bytes.end..behind].trim() == ":";
+        from = Some((
+            if only { from.map_or(begin, |(start, _)| start) } else { begin },
+            if bare { behind } else { usize::MAX },
+        ));
+        node = Some(inner);
+    }
+    let (Some((start, _)), Some(node)) = (from, node) else { return Ok(None) };
+    let last = text[..end_of(node)].trim_end().len().max(start);
+    let end = text[last..].find('\n').map_or(text.len(), |at| last + at + 1);
+    Ok(Some(start..end))
+}
+
+/// The byte behind a value. The parser's end of a list without brackets is where the next token begins: comments lie between.
+fn end_of(node: &Node) -> usize {
+    match &node.content {
+        Content::List { items, flow: false } => items.last().map_or(node.bytes.start, end_of),
+        _ => node.bytes.end,
+    }
+}
+
 /// How a person writes it, on one line.
 fn by_hand_of(key: &str, value: &str) -> String {
     let (mut written, mut parts) = (String::new(), key.split('.').rev());

@@ -17,24 +17,27 @@ mod definition;
 mod document;
 mod edit;
 mod files;
+mod folders;
 mod merge;
 mod page;
 mod problem;
 mod setting;
 mod trust;
 mod value;
+mod words;
 mod yaml;
 
-pub use definition::{Anthropic, Bash, FetchSettings, Models, Retry, SETTINGS, SessionSettings, Settings};
+pub use definition::{Anthropic, Bash, FetchSettings, Models, Retry, SETTINGS, Sandbox, SessionSettings, Settings};
 pub use document::{Document, Entry, Scope};
-pub use edit::{NotSet, set};
+pub use edit::{NotSet, set, unset};
 pub use files::{FileError, LARGEST, project_file, project_root, read_project, read_user, write};
+pub use folders::Folders;
 pub use merge::{Effective, Flag, Ignored, Layered, Origin, merge};
 pub use page::{page, schema};
 pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
 pub use trust::{ContentHash, Trust};
 pub use value::{
-    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, OPTIONAL_TOOLS, Patience, Plain, Size, Switch,
-    TOOLS, ToolNames,
+    Address, CommandLine, Count, Hosts, ModelName, OPTIONAL_TOOLS, Patience, Plain, Size, Switch, TOOLS, ToolNames,
 };
+pub use words::{Access, Approval, Durability, SandboxMode};

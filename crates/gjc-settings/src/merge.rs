@@ -25,6 +25,8 @@ pub enum Origin {
     },
     /// An option of the command line.
     Flag(&'static str),
+    /// A variable of the environment.
+    Variable(&'static str),
 }
 
 impl fmt::Display for Origin {
@@ -32,7 +34,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
-            Self::Flag(flag) => f.write_str(flag),
+            Self::Flag(name) | Self::Variable(name) => f.write_str(name),
         }
     }
 }
@@ -77,13 +79,13 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// A setting that the command line gives.
+/// A setting that the command line gives, or the environment.
 #[derive(Debug, Clone)]
 pub struct Flag {
     setting: &'static Setting,
     plain: Plain,
     node: Node,
-    flag: &'static str,
+    origin: Origin,
 }
 
 impl Flag {
@@ -97,7 +99,22 @@ impl Flag {
         let flag = setting.flag.ok_or_else(none)?;
         let node = (setting.typed)(word);
         let plain = (setting.check)(&node).map_err(|wrong| (format!("{flag}: {}", wrong.sentence), wrong.hint))?;
-        Ok(Self { setting, plain, node, flag })
+        Ok(Self { setting, plain, node, origin: Origin::Flag(flag) })
+    }
+
+    /// The value of the variable that means a setting; `None` where none does, or where the value is not one.
+    #[must_use]
+    pub fn of_variable(key: &str, value: &str) -> Option<Self> {
+        let setting = find(key)?;
+        let origin = Origin::Variable(setting.variable?);
+        let node = (setting.typed)(value);
+        let plain = (setting.check)(&node).ok()?;
+        Some(Self { setting, plain, node, origin })
+    }
+
+    fn layer(&self) -> Layered {
+        let Self { setting, plain, node, origin } = self.clone();
+        Layered { setting, plain, origin, node: Some(node) }
     }
 }
 
@@ -126,7 +143,7 @@ impl Effective {
     }
 }
 
-/// Lays the layers over each other. A project counts in full only if its file is trusted.
+/// Lays the layers over each other: default, variable, the person's file, the project's, options. A project counts in full only if its file is trusted.
 #[must_use]
 pub fn merge(user: Option<&Document>, project: Option<(&Document, bool)>, flags: &[Flag]) -> Effective {
     let mut ignored = Vec::new();
@@ -134,6 +151,13 @@ pub fn merge(user: Option<&Document>, project: Option<(&Document, bool)>, flags:
         .iter()
         .map(|setting| {
             let mut now = Layered { setting, plain: (setting.default)(), origin: Origin::Default, node: None };
+            let given = |variable: bool| {
+                let is = |flag: &&Flag| {
+                    flag.setting.key == setting.key && matches!(flag.origin, Origin::Variable(_)) == variable
+                };
+                flags.iter().find(is).map(Flag::layer)
+            };
+            now = given(true).unwrap_or(now);
             if let Some(found) = user.and_then(|document| from(document, setting)) {
                 now = found;
             }
@@ -146,15 +170,7 @@ pub fn merge(user: Option<&Document>, project: Option<(&Document, bool)>, flags:
                     now = found;
                 }
             }
-            if let Some(flag) = flags.iter().find(|flag| flag.setting.key == setting.key) {
-                now = Layered {
-                    setting,
-                    plain: flag.plain.clone(),
-                    origin: Origin::Flag(flag.flag),
-                    node: Some(flag.node.clone()),
-                };
-            }
-            now
+            given(false).unwrap_or(now)
         })
         .collect();
     let settings = Settings::of(values.iter().filter_map(|value| Some((value.setting.key, value.node.as_ref()?))));

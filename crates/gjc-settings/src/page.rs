@@ -23,6 +23,7 @@ fn entry(page: &mut String, setting: &Setting) {
         plain => format!("`{}`", plain.yaml()),
     };
     let flag = setting.flag.map(|flag| format!("; option: `{flag}`")).unwrap_or_default();
+    let variable = setting.variable.map(|name| format!("; where no file says anything: `{name}`")).unwrap_or_default();
     let project = match setting.guard {
         Guard::Tighten { order, .. } => format!("may make it stricter ({order}); more only once it is trusted"),
         Guard::Trusted => "only once it is trusted".into(),
@@ -31,7 +32,7 @@ fn entry(page: &mut String, setting: &Setting) {
     // Writing to a String cannot fail.
     let _ = write!(
         page,
-        "\n### `{}`\n\n{}\n\n- wanted: {}\n- default: {default}{flag}\n- a project: {project}\n",
+        "\n### `{}`\n\n{}\n\n- wanted: {}\n- default: {default}{flag}{variable}\n- a project: {project}\n",
         setting.key,
         about.join("\n"),
         (setting.wanted)(),
@@ -92,7 +93,9 @@ tools: [read, write, edit, bash]
 gjc config list                        # every setting: its value, and where that came from
 gjc config get retry.attempts          # one value
 gjc config set bash.timeout 5m         # sets one, and changes nothing else of your file
+gjc config unset bash.timeout          # takes it out again
 gjc config path                        # your file
+gjc config key where anthropic         # where a key comes from; key set, key forget: the keyring
 ```
 
 `list`, `get` and `path` take `--json` ([schemas](schemas)); [schemas/config.json](schemas/config.json) is the schema of the file
@@ -119,13 +122,15 @@ must be no symbolic links.
 `gjc --trust-project -p …` trusts the file, and the project's instruction files (`AGENTS.md`, `CLAUDE.md`), as they are in that
 moment, byte for byte, at their real paths. Any change takes the trust of that file away, until the same bytes stand there
 again. What is trusted is kept in `~/.gjc/agent/trust`, one file a project, and in `instructions` in it, one for each
-instruction file; delete one to take the trust back.
+instruction file; delete one to take the trust back. Instructions with characters that nobody sees (overrides of direction, spaces
+without width, tags) are not trusted before these are gone: the notice names line and character.
 
-## `gjc config set`
+## `gjc config set` and `unset`
 
 Comments, order, quotes and line ends of your file stay; the value is checked first, the file is replaced in one step, and only if nobody
 else has changed it meanwhile. A value over several lines or in braces is not edited: you are told the line.
-A list is written with commas: `gjc config set tools read,bash`.
+A list is written with commas: `gjc config set tools read,bash`. `unset` takes the lines of one value out, and a map's name with its last
+value where no comment stands between them.
 
 ## All settings
 ";

@@ -16,6 +16,8 @@ pub struct Setting {
     pub guard: Guard,
     /// The option of the command line that stands above it.
     pub flag: Option<&'static str>,
+    /// The variable of the environment that counts where no file says anything.
+    pub variable: Option<&'static str>,
     /// What is wanted, for a person.
     pub(crate) wanted: fn() -> String,
     pub(crate) schema: fn() -> Json,
@@ -120,7 +122,7 @@ macro_rules! settings {
         $group:ident: $Group:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident: $kind:ty = $default:expr; key $key:literal; guard $guard:expr; $(flag $flag:literal;)?
+                $field:ident: $kind:ty = $default:expr; key $key:literal; guard $guard:expr; $(flag $flag:literal;)? $(variable $variable:literal;)?
             )+
         }
     )+) => {
@@ -146,6 +148,7 @@ macro_rules! settings {
                 default: || <$kind as Value>::write(&$default),
                 guard: $guard,
                 flag: settings!(@flag $($flag)?),
+                variable: settings!(@flag $($variable)?),
                 wanted: <$kind as Value>::wanted,
                 schema: <$kind as Value>::schema,
                 check: |node| <$kind as Value>::read(node).map(|value| value.write()),

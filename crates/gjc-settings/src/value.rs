@@ -87,7 +87,7 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    fn new(sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), hint: None, at: None }
     }
 
@@ -113,7 +113,7 @@ pub(crate) trait Value: Sized {
     }
 }
 
-fn scalar(word: &str, style: Style) -> Node {
+pub(crate) fn scalar(word: &str, style: Style) -> Node {
     Node { bytes: 0..word.len(), content: Content::Scalar { text: word.into(), style } }
 }
 
@@ -177,7 +177,7 @@ fn stands(node: &Node) -> &'static str {
     }
 }
 
-fn wrong_kind<T: Value>(node: &Node) -> Wrong {
+pub(crate) fn wrong_kind<T: Value>(node: &Node) -> Wrong {
     let wrong = Wrong::new(format!("{} stands here; wanted: {}", stands(node), T::wanted()));
     match &node.content {
         _ if node.is_null() => wrong.hint("give a value, or leave the line out"),
@@ -189,7 +189,7 @@ fn wrong_kind<T: Value>(node: &Node) -> Wrong {
 }
 
 /// A text of one line; plain ones must not look like anything else.
-fn text<T: Value>(node: &Node) -> Result<&str, Wrong> {
+pub(crate) fn text<T: Value>(node: &Node) -> Result<&str, Wrong> {
     match &node.content {
         Content::Scalar { text, style } if *style != Style::Plain || kind_of(text) == Kind::Text => {
             match text.chars().find(|c| c.is_control() || is_odd(*c)) {
@@ -402,7 +402,7 @@ impl Value for ModelName {
 /// The providers that a model can be of.
 const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-responses", "scripted"];
 
-fn one_of(what: &str, word: &str, choices: &[&str]) -> Result<(), Wrong> {
+pub(crate) fn one_of(what: &str, word: &str, choices: &[&str]) -> Result<(), Wrong> {
     if choices.contains(&word) {
         return Ok(());
     }
@@ -479,104 +479,6 @@ impl Value for CommandLine {
     fn write(&self) -> Plain {
         Plain::Text(self.0.clone())
     }
-}
-
-/// When entries of a session are made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Durability {
-    /// After each entry.
-    Entry,
-    /// Before anything outside is done, and at the end of each turn.
-    Turn,
-    /// When the session is closed.
-    None,
-}
-
-const DURABILITIES: &[(&str, Durability)] =
-    &[("entry", Durability::Entry), ("turn", Durability::Turn), ("none", Durability::None)];
-
-impl Value for Durability {
-    fn wanted() -> String {
-        names(DURABILITIES).join(", ")
-    }
-
-    fn schema() -> Json {
-        json!({"type": "string", "enum": names(DURABILITIES)})
-    }
-
-    fn read(node: &Node) -> Result<Self, Wrong> {
-        let text = text::<Self>(node)?;
-        one_of("durability", text, &names(DURABILITIES))?;
-        let found = DURABILITIES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| wrong_kind::<Self>(node))
-    }
-
-    fn write(&self) -> Plain {
-        let found = DURABILITIES.iter().find(|(_, value)| value == self);
-        Plain::Text(found.map_or("", |(name, _)| name).into())
-    }
-}
-
-/// What a person is asked before it runs, from the strictest to the loosest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Approval {
-    /// Nothing is changed, nobody is asked.
-    ReadOnly,
-    /// Whatever changes files or acts outside.
-    Ask,
-    /// Whatever acts outside of the workspace.
-    AutoEdit,
-    /// Nothing.
-    Full,
-}
-
-const APPROVALS: &[(&str, Approval)] = &[
-    ("read-only", Approval::ReadOnly),
-    ("ask", Approval::Ask),
-    ("auto-edit", Approval::AutoEdit),
-    ("full", Approval::Full),
-];
-
-impl Approval {
-    /// Whether a project's value is looser than the person's. Where the person has set none, `ask` counts: what a terminal
-    /// has then, the strictest of what the faces have.
-    pub(crate) fn is_looser(project: &Plain, user: &Plain) -> bool {
-        let of = |plain: &Plain| match plain {
-            Plain::None => Some(Self::Ask),
-            plain => Self::read(&Self::typed(&plain.shown())).ok(),
-        };
-        match (of(project), of(user)) {
-            (Some(project), Some(user)) => project > user,
-            // What cannot be compared is not let in.
-            _ => true,
-        }
-    }
-}
-
-impl Value for Approval {
-    fn wanted() -> String {
-        names(APPROVALS).join(", ")
-    }
-
-    fn schema() -> Json {
-        json!({"type": "string", "enum": names(APPROVALS)})
-    }
-
-    fn read(node: &Node) -> Result<Self, Wrong> {
-        let text = text::<Self>(node)?;
-        one_of("approval mode", text, &names(APPROVALS))?;
-        let found = APPROVALS.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| wrong_kind::<Self>(node))
-    }
-
-    fn write(&self) -> Plain {
-        let found = APPROVALS.iter().find(|(_, value)| value == self);
-        Plain::Text(found.map_or("", |(name, _)| name).into())
-    }
-}
-
-fn names<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
-    choices.iter().map(|(name, _)| *name).collect()
 }
 
 /// The tools that there are, in the order in which a model sees them.

@@ -24,6 +24,7 @@ working folder and to temporary files, and do not read keys of the home folder.
 Environment:
   ANTHROPIC_API_KEY       the key for anthropic
   OPENAI_API_KEY          the key for openai and openai-responses; servers on this machine need none
+                          (without them: gjc config key, or a command in the settings)
   OPENAI_BASE_URL         where these two are reached without --provider-url
   GJC_CODING_AGENT_DIR    where sessions and blobs live, instead of ~/.gjc/agent
 
@@ -132,15 +133,17 @@ impl From<Approval> for gjc_entry::ApprovalMode {
 #[derive(Debug, Args)]
 pub(crate) struct SandboxArgs {
     /// How commands are held: by what the kernel has, not at all, or by all of it or they do not run. gjc doctor tells what
-    /// this system can hold.
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Sandbox::Auto)]
-    pub(crate) sandbox: Sandbox,
-    /// A folder that commands may write to, beside the repository of the working folder; may be repeated.
+    /// this system can hold. By default as the settings say (sandbox.mode), in a session that goes on no looser than before.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) sandbox: Option<Sandbox>,
+    /// A folder that commands may write to, beside the repository of the working folder; may be repeated. By default those of
+    /// the settings (sandbox.write).
     #[arg(long, value_name = "DIR")]
     pub(crate) sandbox_write: Vec<PathBuf>,
-    /// Whether commands in the sandbox reach the network, this machine's own ports included.
-    #[arg(long, value_enum, value_name = "ACCESS", default_value_t = Access::Allowed)]
-    pub(crate) sandbox_network: Access,
+    /// Whether commands in the sandbox reach the network, this machine's own ports included. By default as the settings say
+    /// (sandbox.network), in a session that goes on no more than before.
+    #[arg(long, value_enum, value_name = "ACCESS")]
+    pub(crate) sandbox_network: Option<Access>,
 }
 
 /// How commands are held.
@@ -381,10 +384,66 @@ pub(crate) enum Config {
         #[arg(long)]
         json: bool,
     },
+    /// Take a value out of your file; nothing else of it changes.
+    Unset {
+        /// Its name, as in `bash.timeout`.
+        key: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Keys of providers: where they come from, and the keyring of the kernel.
+    Key {
+        #[command(subcommand)]
+        command: ConfigKey,
+    },
     /// Where your file is.
     Path {
         /// One JSON object: also the project's file, and whether it is trusted.
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigKey {
+    /// Put a key into the kernel's keyring, where it stays until the machine's next start.
+    ///
+    /// The key is read from standard input, or typed without being shown. It is in no file.
+    Set {
+        /// Whose.
+        provider: KeyOf,
+    },
+    /// Take a key out of the keyring.
+    Forget {
+        /// Whose.
+        provider: KeyOf,
+    },
+    /// Where the key of a session would come from: variable, keyring, or command; exit code 1 where there is none.
+    Where {
+        /// Whose.
+        provider: KeyOf,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A provider that wants a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyOf {
+    /// For `anthropic/MODEL`.
+    Anthropic,
+    /// For `openai/MODEL` and `openai-responses/MODEL`.
+    Openai,
+}
+
+impl KeyOf {
+    /// As in the settings.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Puts a session together from arguments and environment.
 
-use crate::cli::{Access, Mode, Sandbox, SandboxArgs, SessionArgs};
+use crate::cli::{Mode, SessionArgs};
+use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
@@ -9,16 +10,16 @@ use crate::providers::{Chosen, choose, name_of};
 use crate::{out, settings};
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Approved, Folds, ToolDef};
-use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Leaf, Level, Params, Thinking};
+use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Held, Leaf, Level, Params, Thinking};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::Backoff;
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
-use gjc_process::{Network, OutputCap};
+use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
 use gjc_store::{bucket_name, resolve};
-use gjc_tools::{Confinement, Fetch, Limits, Reach, SandboxMode};
+use gjc_tools::{Fetch, Limits, Reach};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -70,7 +71,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         _ => settings.models.default.0.clone(),
     };
     let Chosen { provider, model, max_tokens } = choose(env, &named, &effective).await?;
-    let confinement = confinement(env, &args.commands)?;
+    let Decided { confinement, held, notices: about_commands } = decide(env, &args.commands, settings, before.held)?;
     let tools = gjc_tools::builtin_within(&env.vars, confinement.clone(), bash_limits(settings));
     let tools = if settings.fetch.enabled.0 { tools.with(Arc::new(Fetch::new(reach(settings)))) } else { tools };
     let tools = match before.tools {
@@ -97,6 +98,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         notices.push("the project has neither settings nor instructions to trust".into());
     }
     if tools.get("bash").is_some() {
+        notices.extend(about_commands);
         notices.extend(confinement.notices(&cwd));
     }
     let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
@@ -116,6 +118,7 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         tools,
         approval,
         answers: interactive(args),
+        held: Some(held),
         policy: Policy::default(),
     };
     Ok(Composed { session, config, resumed, notices })
@@ -153,23 +156,6 @@ fn approval(
         }
         _ => wanted,
     }
-}
-
-/// What commands may reach, as typed.
-fn confinement(env: &Env, args: &SandboxArgs) -> Result<Confinement, Failure> {
-    Ok(Confinement {
-        mode: match args.sandbox {
-            Sandbox::Auto => SandboxMode::Auto,
-            Sandbox::Off => SandboxMode::Off,
-            Sandbox::Require => SandboxMode::Require,
-        },
-        network: match args.sandbox_network {
-            Access::Allowed => Network::Allowed,
-            Access::Denied => Network::Denied,
-        },
-        write: args.sandbox_write.iter().map(|dir| real_dir(dir)).collect::<Result<_, _>>()?,
-        ..Confinement::auto(&env.dirs)
-    })
 }
 
 /// The tools of a new session, by their names.
@@ -319,6 +305,7 @@ struct Before {
     thinking: Option<Thinking>,
     tools: Option<Vec<String>>,
     approval: Option<ApprovalMode>,
+    held: Option<Held>,
 }
 
 impl Before {
@@ -343,6 +330,7 @@ impl Before {
                 all => Some(all),
             },
             approval,
+            held: settings.held,
         })
     }
 }

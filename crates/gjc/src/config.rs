@@ -3,11 +3,11 @@
 use crate::cli::Config;
 use crate::compose::real_dir;
 use crate::failure::Failure;
-use crate::out;
 use crate::sessions::print_json;
-use crate::settings::{Files, user_file};
+use crate::settings::{Files, user_file, variables};
+use crate::{key_commands, out};
 use gjc_entry::Env;
-use gjc_settings::{Effective, Layered, NotSet, Origin, SETTINGS, Scope, find, nearest, read_user, set, write};
+use gjc_settings::{Effective, Layered, NotSet, Origin, SETTINGS, Scope, find, nearest, read_user, set, unset, write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub(crate) fn run(env: &Env, command: Config) -> Result<ExitCode, Failure> {
         Config::List { json } => list(env, json),
         Config::Get { key, json } => get(env, &key, json),
         Config::Set { key, value, json } => set_one(env, &key, &value, json),
+        Config::Unset { key, json } => unset_one(env, &key, json),
+        Config::Key { command } => key_commands::run(env, command),
         Config::Path { json } => path(env, json),
     }
 }
@@ -42,8 +44,11 @@ pub(crate) struct SettingJson {
     value: Value,
     /// What it has while nobody sets it.
     default: Value,
-    /// Where the value came from: `default`, `user`, `project`.
+    /// Where the value came from: `default`, `user`, `project`, `variable`.
     origin: String,
+    /// The variable of the environment, where it came from one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<String>,
     /// The file, unless it is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -76,6 +81,18 @@ pub(crate) struct ConfigSetJson {
     file: String,
 }
 
+/// What `gjc config unset --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigUnsetJson {
+    /// The setting.
+    key: String,
+    /// Whether it stood in your file.
+    was_set: bool,
+    /// Your file.
+    file: String,
+}
+
 /// What `gjc config path --json` prints.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -99,12 +116,18 @@ impl From<&Layered> for SettingJson {
             Origin::File { path, line, scope: Scope::User } => ("user", Some(path), Some(*line)),
             Origin::File { path, line, scope: Scope::Project } => ("project", Some(path), Some(*line)),
             Origin::Flag(_) => ("flag", None, None),
+            Origin::Variable(_) => ("variable", None, None),
+        };
+        let variable = match layered.origin {
+            Origin::Variable(name) => Some(name.into()),
+            _ => None,
         };
         Self {
             key: layered.setting.key.into(),
             value: layered.plain.json(),
             default: (layered.setting.default)().json(),
             origin: origin.into(),
+            variable,
             file: file.map(|path| path.display().to_string()),
             line,
         }
@@ -112,7 +135,7 @@ impl From<&Layered> for SettingJson {
 }
 
 fn effective(env: &Env) -> Result<Effective, Failure> {
-    Ok(Files::read(env, &real_dir(Path::new("."))?)?.effective(&[]))
+    Ok(Files::read(env, &real_dir(Path::new("."))?)?.effective(&variables(env)))
 }
 
 fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
@@ -181,6 +204,27 @@ fn set_one(env: &Env, key: &str, value: &str, json: bool) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
+fn unset_one(env: &Env, key: &str, json: bool) -> Result<ExitCode, Failure> {
+    let path = user_file(env);
+    let before = read_user(&path)?;
+    let text = std::str::from_utf8(before.as_deref().unwrap_or_default())
+        .map_err(|_| Failure::usage(format!("{} is no UTF-8 text", path.display())).hint("save it as UTF-8"))?;
+    let edited = unset(&path, text, key).map_err(not_set)?;
+    let was_set = edited != text;
+    if was_set {
+        write(&path, before.as_deref(), &edited).map_err(|error| Failure::new(error.to_string()))?;
+    }
+    if json {
+        return Ok(print_json(&ConfigUnsetJson { key: key.into(), was_set, file: path.display().to_string() }));
+    }
+    out::talk(&if was_set {
+        format!("gjc: {key} is no longer set in {}", path.display())
+    } else {
+        format!("gjc: {key} was not set in {}", path.display())
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
 fn path(env: &Env, json: bool) -> Result<ExitCode, Failure> {
     let user = user_file(env);
     if !json {
@@ -213,6 +257,7 @@ fn not_set(error: NotSet) -> Failure {
         NotSet::Wrong { hint: Some(hint), .. } => failure.hint(hint),
         NotSet::Wrong { hint: None, .. } => failure,
         NotSet::Broken(problems) => problems.into(),
+        NotSet::ByHand { value, .. } if value.is_empty() => failure.hint("nothing was written; take it out by hand"),
         NotSet::ByHand { value, .. } => failure.hint(format!("nothing was written; by hand it is: {value}")),
     }
 }

@@ -223,6 +223,7 @@ fn start(
         tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),
         approval: ApprovalMode::Full,
         answers: false,
+        held: None,
         policy: Policy::default(),
         system: "You are the model of gjc's demo: a script.".into(),
         system_label: Label::PUBLIC_TRUSTED,

@@ -4,6 +4,7 @@
 //! to the working folder. They become a part of the system prompt when a session starts. What a repository brings is the word
 //! of whoever wrote it: it is told apart from the person's, and nothing outside of the repository is read in its name.
 
+use crate::unseen;
 use gjc_entry::Label;
 use gjc_settings::{ContentHash, Trust, project_root};
 use std::io::Read;
@@ -85,8 +86,7 @@ impl Instructions {
             match file.whose {
                 // Each line says whose it is: none can pass for a heading of ours, or for the person's words.
                 Whose::Project { trusted: false } => {
-                    let quoted: Vec<String> = file.text.trim().lines().map(|line| format!("> {line}")).collect();
-                    section.push_str(&quoted.join("\n"));
+                    section.push_str(&unseen::quoted(&unseen::shown(file.text.trim())));
                 }
                 _ => section.push_str(file.text.trim()),
             }
@@ -101,6 +101,14 @@ impl Instructions {
     fn grant(&mut self, trust: &Trust) {
         for file in &mut self.files {
             if let Whose::Project { trusted } = &mut file.whose {
+                if let Some((line, hidden)) = unseen::first(&file.text) {
+                    self.notices.push(format!(
+                        "the instructions in {} are not trusted: line {line} holds {}, which nobody sees; remove it and trust them again",
+                        file.path.display(),
+                        unseen::name(hidden)
+                    ));
+                    continue;
+                }
                 match trust.grant(&file.path, &ContentHash::of(file.text.as_bytes())) {
                     Ok(()) => {
                         *trusted = true;
@@ -151,6 +159,11 @@ fn read(path: &Path, within: Option<&Path>) -> Result<Option<(String, bool)>, St
     let real = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
     if within.is_some_and(|root| !real.starts_with(root)) {
         return Err(format!("it leads out of the project, to {}", real.display()));
+    }
+    // A link of a clone to `.git/config` or `.env` would send what a person has there to a provider.
+    let plain_text = || real.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    if within.is_some() && real != path && !plain_text() {
+        return Err(format!("it leads to {}, which does not end with .md", real.display()));
     }
     // A pipe must not be waited for.
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&real);

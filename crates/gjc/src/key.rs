@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// How long the command may take: a person may have to unlock something.
 const LIMIT: Duration = Duration::from_secs(30);
 /// No key is longer.
-const LONGEST: usize = 8 * 1024;
+pub(crate) const LONGEST: usize = 8 * 1024;
 
 /// The key that a command prints. It runs in the home folder, so that no relative path in it leads into a project.
 pub(crate) async fn ask(env: &Env, provider: &str, command: &CommandLine, origin: &Origin) -> Result<Secret, Failure> {
@@ -40,12 +40,14 @@ async fn ask_within(
     let run = gjc_process::run(spawn, cancel.clone(), None);
     tokio::pin!(run);
     let ran = tokio::select! {
-        ran = &mut run => ran,
+        // First, so that signals are heeded before the command begins.
+        biased;
         // All that it started ends with it: nobody is asked for a password by what is left of an interrupted gjc.
         () = interrupted() => {
             cancel.cancel();
             run.await
         }
+        ran = &mut run => ran,
     };
     let finished = ran.map_err(|error| refused(format!("could not be started: {error}")))?;
     match finished.exit {
@@ -55,14 +57,20 @@ async fn ask_within(
         Exit::Signal(signal) => return Err(refused(format!("was killed by signal {signal}"))),
         Exit::Cancelled => return Err(Failure::interrupted()),
     }
-    let printed = std::str::from_utf8(&finished.output.head).unwrap_or_default().trim();
+    let printed = std::str::from_utf8(&finished.output.head).unwrap_or_default();
     if finished.output.total_bytes > LONGEST as u64 {
         return Err(refused(format!("printed more than {LONGEST} bytes, which is no key")));
     }
-    if printed.is_empty() || !printed.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refused("printed no key: one word of letters, digits and signs is wanted".into()));
+    match sound(printed) {
+        Some(key) => Ok(Secret::new(key)),
+        None => Err(refused("printed no key: one word of letters, digits and signs is wanted".into())),
     }
-    Ok(Secret::new(printed))
+}
+
+/// What can be a key of a text: one word, without what stands around it.
+pub(crate) fn sound(text: &str) -> Option<&str> {
+    let word = text.trim();
+    (!word.is_empty() && word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_graphic())).then_some(word)
 }
 
 #[cfg(test)]

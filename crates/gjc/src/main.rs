@@ -9,6 +9,7 @@
 mod cli;
 mod compose;
 mod config;
+mod confinement;
 mod context;
 mod demo;
 mod doctor;
@@ -16,6 +17,8 @@ mod failure;
 mod history;
 mod instructions;
 mod key;
+mod key_commands;
+mod keyring;
 mod manual;
 mod out;
 mod print;
@@ -27,6 +30,7 @@ mod rpc;
 mod schemas;
 mod sessions;
 mod settings;
+mod unseen;
 mod words;
 mod world;
 

@@ -1,9 +1,10 @@
 //! Which provider a model's name means, where it is reached, and with which key. No key leaves this module but into a
 //! [`Secret`].
 
+use crate::cli::KeyOf;
 use crate::failure::Failure;
-use crate::key;
 use crate::settings::misuse;
+use crate::{key, keyring};
 use gjc_entry::{Env, ModelRef};
 use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{HttpConfig, Provider, Secret, anthropic, openai, openai_responses, scripted};
@@ -47,12 +48,10 @@ pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Res
     let (provider, model, max_tokens): (Arc<dyn Provider>, _, _) = match name {
         "anthropic" => {
             let settings = &effective.settings.anthropic;
-            let key = key(env, effective, "anthropic", ANTHROPIC_KEY, settings.key_command.as_ref()).await?;
+            let key = key(env, effective, KeyOf::Anthropic, settings.key_command.as_ref()).await?;
             let url = settings.url.as_ref().map(|url| url.0.as_str());
             if key.is_none() && url.is_none() {
-                return Err(Failure::new("there is no key for anthropic").hint(
-                    "set ANTHROPIC_API_KEY or providers.anthropic.keyCommand, or name a server that needs none with --provider-url",
-                ));
+                return Err(no_key(KeyOf::Anthropic));
             }
             let config = HttpConfig { key, ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
             (Arc::new(anthropic::remote(config, clock())), model("anthropic", anthropic::API), 32_000)
@@ -75,16 +74,40 @@ pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Res
     Ok(Chosen { provider, model, max_tokens })
 }
 
-/// A provider's key: the variable that other programs know too, else what the person's command prints.
+/// The variable of a provider's key.
+pub(crate) fn variable_of(provider: KeyOf) -> &'static str {
+    match provider {
+        KeyOf::Anthropic => ANTHROPIC_KEY,
+        KeyOf::Openai => OPENAI_KEY,
+    }
+}
+
+/// There is none, and these are the ways to give one.
+pub(crate) fn no_key(provider: KeyOf) -> Failure {
+    let name = provider.name();
+    Failure::new(format!("there is no key for {name}")).hint(match provider {
+        KeyOf::Anthropic => {
+            "set ANTHROPIC_API_KEY, give it to the keyring (gjc config key set anthropic), set providers.anthropic.keyCommand, or name a server that needs none with --provider-url"
+        }
+        KeyOf::Openai => {
+            "set OPENAI_API_KEY (to any word for a server that asks for none), give it to the keyring (gjc config key set openai), set providers.openai.keyCommand, or name a server on this machine with --provider-url"
+        }
+    })
+}
+
+/// A provider's key: the variable that other programs know too, else the keyring's, else what the person's command prints.
 async fn key(
     env: &Env,
     effective: &Effective,
-    provider: &str,
-    variable: &str,
+    provider: KeyOf,
     command: Option<&CommandLine>,
 ) -> Result<Option<Secret>, Failure> {
-    match (env.vars.get(variable), command) {
-        (Some(key), _) => Ok(Some(Secret::new(key))),
+    if let Some(key) = env.vars.get(variable_of(provider)) {
+        return Ok(Some(Secret::new(key)));
+    }
+    let provider = provider.name();
+    match (keyring::find(env, provider), command) {
+        (Some(key), _) => Ok(Some(key)),
         (None, Some(command)) => {
             let origin = effective.get(&format!("providers.{provider}.keyCommand")).map(|layered| &layered.origin);
             key::ask(env, provider, command, origin.unwrap_or(&Origin::Default)).await.map(Some)
@@ -93,25 +116,19 @@ async fn key(
     }
 }
 
-/// Where a server of OpenAI's wires is reached: the settings and `--provider-url`, else OPENAI_BASE_URL as other programs know
-/// it, else OpenAI.
+/// Where a server of OpenAI's wires is reached: the settings, OPENAI_BASE_URL among them, else OpenAI.
 async fn openai_config(env: &Env, effective: &Effective) -> Result<HttpConfig, Failure> {
     let settings = &effective.settings.openai;
+    // A variable that is no address is no layer of the settings; going on to OpenAI with it would be worse than saying so.
     let variable = || env.vars.get("OPENAI_BASE_URL").filter(|url| !url.is_empty());
-    let url = match (&settings.url, variable()) {
-        (Some(url), _) => url.0.as_str(),
-        (None, Some(url)) => {
-            Address::check(url).map_err(|(sentence, hint)| misuse((format!("OPENAI_BASE_URL: {sentence}"), hint)))?;
-            url
-        }
-        (None, None) => openai::URL,
-    };
-    let key = key(env, effective, "openai", OPENAI_KEY, settings.key_command.as_ref()).await?;
+    if let (None, Some(url)) = (&settings.url, variable()) {
+        Address::check(url).map_err(|(sentence, hint)| misuse((format!("OPENAI_BASE_URL: {sentence}"), hint)))?;
+    }
+    let url = settings.url.as_ref().map_or(openai::URL, |url| url.0.as_str());
+    let key = key(env, effective, KeyOf::Openai, settings.key_command.as_ref()).await?;
     let config = HttpConfig { key, ..HttpConfig::new(url) };
     if config.key.is_none() && !config.is_loopback() {
-        return Err(Failure::new("there is no key for openai").hint(
-            "set OPENAI_API_KEY (to any word for a server that asks for none) or providers.openai.keyCommand, or name a server on this machine with --provider-url",
-        ));
+        return Err(no_key(KeyOf::Openai));
     }
     Ok(config)
 }

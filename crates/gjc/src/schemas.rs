@@ -1,8 +1,9 @@
 //! `docs/schemas` holds the schema of every `--json` output: `GJC_UPDATE=1 cargo test -p gjc schemas`.
 
-use crate::config::{ConfigListJson, ConfigPathJson, ConfigSetJson, SettingJson};
+use crate::config::{ConfigListJson, ConfigPathJson, ConfigSetJson, ConfigUnsetJson, SettingJson};
 use crate::context::ContextJson;
 use crate::doctor::DoctorJson;
+use crate::key_commands::KeyWhereJson;
 use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ListJson, ShowJson, VerifyJson};
 use schemars::schema_for;
@@ -20,6 +21,8 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
         ("config-list.json", schema_for!(ConfigListJson)),
         ("config-get.json", schema_for!(SettingJson)),
         ("config-set.json", schema_for!(ConfigSetJson)),
+        ("config-unset.json", schema_for!(ConfigUnsetJson)),
+        ("config-key-where.json", schema_for!(KeyWhereJson)),
         ("config-path.json", schema_for!(ConfigPathJson)),
         ("doctor.json", schema_for!(DoctorJson)),
         ("prompts.json", schema_for!(PromptsJson)),

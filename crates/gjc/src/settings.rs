@@ -4,7 +4,7 @@ use crate::cli::SessionArgs;
 use crate::failure::Failure;
 use gjc_entry::{ApprovalMode, Env};
 use gjc_settings::{
-    Document, Effective, Flag, Scope, Trust, merge, project_file, project_root, read_project, read_user,
+    Document, Effective, Flag, SETTINGS, Scope, Trust, merge, project_file, project_root, read_project, read_user,
 };
 use std::path::{Path, PathBuf};
 
@@ -63,10 +63,13 @@ pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(E
         ("providers.anthropic.url", args.provider_url.clone()),
         ("providers.openai.url", args.provider_url.clone()),
         ("approval", args.approval.map(|mode| ApprovalMode::from(mode).as_str().to_owned())),
+        ("sandbox.mode", args.commands.sandbox.map(word)),
+        ("sandbox.network", args.commands.sandbox_network.map(word)),
         ("tools", args.tools.as_ref().map(|names| names.join(","))),
     ];
     let given = flags.into_iter().filter_map(|(key, word)| Some((key, word?)));
     let flags = given.map(|(key, word)| Flag::new(key, &word).map_err(misuse)).collect::<Result<Vec<_>, _>>()?;
+    let flags = [flags, variables(env)].concat();
     let mut files = Files::read(env, cwd)?;
     let mut notices = Vec::new();
     if args.trust_project {
@@ -75,6 +78,18 @@ pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(E
     let effective = files.effective(&flags);
     notices.extend(effective.ignored.iter().map(ToString::to_string));
     Ok((effective, files.project.is_some(), notices))
+}
+
+/// The variables that other programs know too and that mean a setting. One that is empty or no sound value is none here: whoever needs
+/// it says what is wrong with it.
+pub(crate) fn variables(env: &Env) -> Vec<Flag> {
+    let variables = SETTINGS.iter().filter_map(|setting| Some((setting.key, env.vars.get(setting.variable?)?)));
+    variables.filter_map(|(key, value)| Flag::of_variable(key, value)).collect()
+}
+
+/// The word of an option that takes one of a few.
+fn word(choice: impl clap::ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// A word that a setting cannot have.

@@ -18,6 +18,7 @@
 //! | [`material`] | recorded sessions and answers of other programs, where a machine has them |
 //! | [`llama`] | llama.cpp's own server with a small model, where a machine has it |
 //! | [`search`] | ripgrep and fd as judges of our searches, and a tree of any size to search |
+//! | [`schema`] | whether a JSON value is what one of our schemas says |
 //! | [`pi`] | what pi's own `SessionManager` makes of a session file |
 //!
 //! A tool of a test reports by failing the test: functions here panic with a sentence that holds what was seen. What only
@@ -45,6 +46,7 @@ pub mod material;
 pub mod openai;
 pub mod pi;
 pub mod probe;
+pub mod schema;
 pub mod search;
 pub mod session;
 pub mod stub;

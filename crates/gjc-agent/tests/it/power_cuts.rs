@@ -64,6 +64,7 @@ fn env(system: gjc_entry::BlobRef) -> RequestEnv {
         thinking: Thinking::Off,
         params: Params { max_tokens: 1 },
         renderer: 1,
+        held: None,
     }
 }
 

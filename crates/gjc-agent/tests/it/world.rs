@@ -360,6 +360,7 @@ impl Setup {
             provider: Arc::new(Model { asks, sent: Arc::clone(&sent), deaf }),
             model: ModelRef { provider: "scripted".into(), id: "m".into(), api: "scripted".into() },
             thinking: Thinking::Off,
+            held: None,
             params: Params { max_tokens: 1000 },
             retry: Backoff::default(),
             tools: Tools::default(),

@@ -180,6 +180,7 @@ pub(crate) fn checked_against(view: View, unedited: &View) -> Result<Checked<Req
         thinking: Thinking::Off,
         params: Params { max_tokens: 1000 },
         renderer: 1,
+        held: None,
     };
     let cache = CacheMarks::of(&view);
     check(Request { env, view, cache }, unedited)

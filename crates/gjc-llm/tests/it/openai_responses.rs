@@ -197,6 +197,7 @@ fn env(id: &str, thinking: Thinking) -> RequestEnv {
         thinking,
         params: Params { max_tokens: 32_000 },
         renderer: 1,
+        held: None,
     }
 }
 

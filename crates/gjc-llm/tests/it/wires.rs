@@ -96,6 +96,7 @@ impl Wire {
             thinking: Thinking::Low,
             params,
             renderer: 1,
+            held: None,
         }
     }
 

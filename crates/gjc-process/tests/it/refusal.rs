@@ -35,6 +35,29 @@ async fn the_path_that_counts_is_the_one_given() {
 }
 
 #[tokio::test]
+async fn a_name_means_no_file_of_the_working_folder_whatever_path_says() {
+    let dir = tempfile::tempdir().unwrap();
+    for folder in ["", "bin", "도구"] {
+        let file = dir.path().join(folder).join("어떤-프로그램");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "#!/bin/sh\n: > ran\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut spawn = sh("");
+    spawn.cwd = dir.path().into();
+    spawn.program = "어떤-프로그램".into();
+    for path in ["", ".", ":/usr/bin", "/usr/bin:", "./bin:/usr/bin", "bin", "도구/.:/bin"] {
+        spawn.env = vec![("PATH".into(), path.into())];
+        assert!(matches!(refused(spawn.clone()).await, SpawnError::ProgramMissing { .. }), "{path:?}");
+    }
+    assert!(!dir.path().join("ran").exists());
+    // One that is named by its whole path is meant; its own name is what was asked for.
+    spawn.env = vec![("PATH".into(), format!(".:{}", dir.path().join("도구").display()).into())];
+    run(spawn, CancellationToken::new(), None).await.unwrap();
+    assert!(dir.path().join("ran").exists());
+}
+
+#[tokio::test]
 async fn a_missing_directory_is_not_blamed_on_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let mut spawn = sh("");

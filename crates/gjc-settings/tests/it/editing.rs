@@ -1,6 +1,6 @@
 //! One value is set, and nothing else changes.
 
-use gjc_settings::{Document, NotSet, Scope, set};
+use gjc_settings::{Document, NotSet, Scope, set, unset};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -89,6 +89,35 @@ fn what_cannot_be_edited_without_loss_is_refused_with_its_line() {
     assert!(matches!(set(Path::new("c"), "", "retry", "1"), Err(NotSet::Unknown { .. })));
 }
 
+#[test]
+fn a_value_is_taken_out_with_its_lines_and_nothing_else() {
+    for (before, key, after) in [
+        ("retry:\n  attempts: 3 # 셋\n  longestDelay: 1s\n", "retry.attempts", "retry:\n  longestDelay: 1s\n"),
+        // A map's name goes with its last value, unless somebody has said something there.
+        ("tools: []\nretry:\n  attempts: 3\n", "retry.attempts", "tools: []\n"),
+        ("retry: # 인내\n  attempts: 3\n", "retry.attempts", "retry: # 인내\n"),
+        ("retry:\n  # 왜\n  attempts: 3\n", "retry.attempts", "retry:\n  # 왜\n"),
+        ("providers:\n  openai:\n    url: http://a\ntools: []", "providers.openai.url", "tools: []"),
+        ("tools:\n  - read # 왜\n  - bash\n# 뒤\nretry: {}\n", "tools", "# 뒤\nretry: {}\n"),
+        ("tools: [read,\n  bash] # 뒤\nretry: {}\n", "tools", "retry: {}\n"),
+        ("models:\n  default: >-\n    anthropic/a\n\n# 뒤\ntools: []\n", "models.default", "\n# 뒤\ntools: []\n"),
+        ("\u{FEFF}tools: []\r\nretry:\r\n  attempts: 0\r\n", "tools", "\u{FEFF}retry:\r\n  attempts: 0\r\n"),
+        ("\u{FEFF}tools: []", "tools", "\u{FEFF}"),
+        ("tools: [read]", "retry.attempts", "tools: [read]"),
+        ("retry:\n", "retry.attempts", "retry:\n"),
+        ("", "tools", ""),
+    ] {
+        let taken = unset(Path::new("c"), before, key);
+        assert_eq!(taken.unwrap_or_else(|error| panic!("{error}\n{before}")), after, "{before}");
+    }
+    assert!(matches!(
+        unset(Path::new("c"), "retry: {attempts: 3}\n", "retry.attempts"),
+        Err(NotSet::ByHand { line: 1, .. })
+    ));
+    assert!(matches!(unset(Path::new("c"), "session: {durability: x}\n", "tools"), Err(NotSet::Broken(_))));
+    assert!(matches!(unset(Path::new("c"), "", "retry.attemptz"), Err(NotSet::Unknown { meant: Some(_), .. })));
+}
+
 /// Files as people write them.
 fn file() -> impl Strategy<Value = String> {
     let group = |name: &'static str, lines: Vec<&'static str>, indent: usize| {
@@ -155,7 +184,30 @@ proptest! {
     }
 
     #[test]
+    fn what_is_taken_out_is_one_value_and_a_comment_of_its_own_line(text in file(), (key, word) in change()) {
+        let with = edited(&text, key, word);
+        let without = unset(Path::new("c"), &with, key).unwrap();
+        let values = |text: &str| -> Vec<(&str, String)> {
+            let document = Document::parse(Path::new("c"), text.as_bytes(), Scope::User).unwrap();
+            document.entries().iter().map(|e| (e.setting.key, e.plain.yaml())).collect()
+        };
+        let mut expected = values(&with);
+        expected.retain(|(other, _)| *other != key);
+        prop_assert_eq!(values(&without), expected);
+        // Every line that is left was there, in that order; every comment alone on its line stays.
+        let mut lines = with.lines();
+        prop_assert!(without.lines().all(|line| lines.any(|other| other == line)), "{}\n→\n{}", with, without);
+        let alone = |text: &str| text.lines().filter(|line| line.trim_start().starts_with('#')).count();
+        prop_assert_eq!(alone(&with), alone(&without));
+        prop_assert_eq!(unset(Path::new("c"), &without, key).unwrap(), without);
+    }
+
+    #[test]
     fn no_text_and_no_word_make_it_panic_or_lose_a_line(text in "(retry|attempts|tools|models|default|[ \\n:{}\\[\\],&|>'\"#?~0-9a-z가-]){0,40}", word in ".{0,30}", (key, _) in change()) {
+        if let Ok(after) = unset(Path::new("c"), &text, key) {
+            let document = Document::parse(Path::new("c"), after.as_bytes(), Scope::User).unwrap();
+            prop_assert!(document.entries().iter().all(|entry| entry.setting.key != key));
+        }
         if let Ok(after) = set(Path::new("c"), &text, key, &word) {
             let document = Document::parse(Path::new("c"), after.as_bytes(), Scope::User).unwrap();
             prop_assert!(document.entries().iter().any(|entry| entry.setting.key == key));

@@ -16,6 +16,8 @@ fn both(user: &str, project: &str, trusted: bool) -> Effective {
 const STEPS: &[(&str, &str, &str, &str)] = &[
     ("tools", "tools: [read]", "tools: [read, edit]", "tools: [read, bash]"),
     ("approval", "approval: read-only", "approval: ask", "approval: auto-edit"),
+    ("sandbox.mode", "sandbox: {mode: require}", "sandbox: {mode: auto}", "sandbox: {mode: off}"),
+    ("sandbox.network", "sandbox: {network: denied}", "sandbox: {network: denied}", "sandbox: {network: allowed}"),
     (
         "session.durability",
         "session: {durability: entry}",
@@ -92,8 +94,8 @@ fn a_clone_is_compared_with_asking_where_a_person_has_set_nothing() {
 fn what_a_project_may_never_set_is_an_error_trusted_or_not() {
     let never = SETTINGS.iter().filter(|setting| matches!(setting.guard, Guard::Never(_))).map(|setting| setting.key);
     let expected = ["anthropic.url", "anthropic.keyCommand", "openai.url", "openai.keyCommand"];
-    let expected = expected.map(|key| format!("providers.{key}")).into_iter().chain(["fetch.allowHosts".into()]);
-    assert_eq!(never.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    let expected = expected.map(|key| format!("providers.{key}"));
+    assert_eq!(never.collect::<Vec<_>>(), [&expected[..], &["sandbox.write".into(), "fetch.allowHosts".into()]].concat());
     for line in ["url: https://evil.example", "keyCommand: curl evil", "url:", "\"url\": 5"] {
         for text in [
             format!("providers:\n  anthropic:\n    {line}\n"),
@@ -140,6 +142,8 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
         "approval" => prop_oneof![pick(&["read-only", "ask", "auto-edit", "full"]), Just(Plain::None)].boxed(),
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
         "fetch.enabled" => any::<bool>().prop_map(Plain::Truth).boxed(),
+        "sandbox.mode" => pick(&["require", "auto", "off"]).boxed(),
+        "sandbox.network" => pick(&["denied", "allowed"]).boxed(),
         "retry.attempts" => (0u64..=20).prop_map(Plain::Number).boxed(),
         "bash.keepHead" | "bash.keepTail" => (256u64..4096).prop_map(|n| Plain::Text(format!("{n}B"))).boxed(),
         _ => (1_000u64..100_000).prop_map(|n| Plain::Text(format!("{n}ms"))).boxed(),

@@ -53,6 +53,35 @@ fn an_option_stands_above_the_file() {
 }
 
 #[test]
+fn a_variable_stands_below_every_file() {
+    let key = "providers.openai.url";
+    let variable = Flag::of_variable(key, "http://127.0.0.1:1").unwrap();
+    let now = merge(None, None, std::slice::from_ref(&variable));
+    assert_eq!(now.settings.openai.url.as_ref().unwrap().0, "http://127.0.0.1:1");
+    assert_eq!(now.get(key).unwrap().origin, Origin::Variable("OPENAI_BASE_URL"));
+    let text = b"providers: {openai: {url: 'http://127.0.0.1:2'}}\n";
+    let document = Document::parse(Path::new("c"), text, Scope::User).unwrap();
+    let now = merge(Some(&document), None, std::slice::from_ref(&variable));
+    assert_eq!(now.settings.openai.url.as_ref().unwrap().0, "http://127.0.0.1:2");
+    let flag = Flag::new(key, "http://127.0.0.1:3").unwrap();
+    let now = merge(Some(&document), None, &[variable, flag]);
+    assert_eq!(now.get(key).unwrap().origin, Origin::Flag("--provider-url"));
+    assert!(Flag::of_variable(key, "no address").is_none() && Flag::of_variable("tools", "read").is_none());
+}
+
+#[test]
+fn folders_are_meant_alike_wherever_a_run_begins() {
+    let text = "sandbox: {write: [/var/cache/한글, '~', ~/작업, ~/a b]}\n";
+    let now = effective(text);
+    let folders: Vec<_> = now.settings.sandbox.write.below(Path::new("/집")).collect();
+    assert_eq!(folders, ["/var/cache/한글", "/집", "/집/작업", "/집/a b"].map(Path::new));
+    for text in ["sandbox: {write: [cache]}", "sandbox: {write: [./x]}", "sandbox: {write: ['~other/x']}"] {
+        assert!(problems(text).contains("no folder that is meant everywhere"), "{text}");
+    }
+    assert!(problems("sandbox: {write: /tmp}").contains("a text stands here; wanted: a list of folders"));
+}
+
+#[test]
 fn a_problem_is_told_with_its_place_its_line_and_what_was_meant() {
     assert_eq!(
         problems("session:\n  durability: turm # 한글\n"),
@@ -62,7 +91,7 @@ fn a_problem_is_told_with_its_place_its_line_and_what_was_meant() {
     assert_eq!(
         problems("한글: 1\nretry:\n  attemptz: 3\n"),
         "config.yml:1:1: \"한글\" is no setting\n  1 | 한글: 1\n    | ^\n    \
-         = there are: models, providers, tools, approval, session, retry, bash, fetch\n\
+         = there are: models, providers, tools, approval, sandbox, session, retry, bash, fetch\n\
          config.yml:3:3: \"attemptz\" is no setting of retry\n  3 |   attemptz: 3\n    |   ^\n    = did you mean \"attempts\"?"
     );
 }

@@ -56,8 +56,9 @@ fn folder(sessions: &Path) -> Finding {
             "set GJC_CODING_AGENT_DIR to a folder on a disk",
         );
     }
-    let yet = if sessions.is_dir() { "" } else { ", not made yet" };
-    Finding::ok("sessions", format!("{shown} on {kind}{yet}"))
+    let says =
+        if sessions.is_dir() { format!("{shown} is on {kind}") } else { format!("{shown} is on {kind}, not made yet") };
+    Finding::ok("sessions", says)
 }
 
 /// Names of file systems (statfs(2), linux/magic.h).
@@ -136,7 +137,7 @@ fn leases(sessions: &Path) -> Finding {
         .filter(|path| path.extension().is_some_and(|end| end == "lease"))
         .collect();
     match found.as_slice() {
-        [] => Finding::ok("leases", "none"),
+        [] => Finding::ok("leases", "none is there"),
         [first, ..] => Finding::note(
             "leases",
             format!("{}, the first {}", count(found.len(), "lease"), first.display()),

