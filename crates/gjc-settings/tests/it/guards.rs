@@ -95,7 +95,10 @@ fn what_a_project_may_never_set_is_an_error_trusted_or_not() {
     let never = SETTINGS.iter().filter(|setting| matches!(setting.guard, Guard::Never(_))).map(|setting| setting.key);
     let expected = ["anthropic.url", "anthropic.keyCommand", "openai.url", "openai.keyCommand"];
     let expected = expected.map(|key| format!("providers.{key}"));
-    assert_eq!(never.collect::<Vec<_>>(), [&expected[..], &["sandbox.write".into(), "fetch.allowHosts".into()]].concat());
+    assert_eq!(
+        never.collect::<Vec<_>>(),
+        [&expected[..], &["sandbox.write".into(), "fetch.allowHosts".into()]].concat()
+    );
     for line in ["url: https://evil.example", "keyCommand: curl evil", "url:", "\"url\": 5"] {
         for text in [
             format!("providers:\n  anthropic:\n    {line}\n"),
