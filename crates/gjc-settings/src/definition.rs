@@ -5,8 +5,8 @@
 
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
-    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value,
-    Wrong,
+    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames,
+    Value, Wrong,
 };
 use crate::yaml::Node;
 
@@ -69,6 +69,16 @@ settings! {
             key "approval";
             guard Guard::Tighten { looser: Approval::is_looser, order: "read-only, then ask, then auto-edit, then full" };
             flag "--approval";
+    }
+
+    /// Background jobs.
+    jobs: Jobs {
+        /// How many background jobs of a session may run at a time.
+        most: Count<1, 100> = Count(15);
+            key "async.maxJobs"; guard less_is_stricter::<Count<1, 100>>("fewer are stricter");
+        /// How long `job` waits at most for the end of a job before it says that the job still runs.
+        poll_wait: Patience<1_000, 300_000> = Patience(30_000);
+            key "async.pollWaitDuration"; guard less_is_stricter::<Patience<1_000, 300_000>>(SHORTER);
     }
 
     /// Sessions.

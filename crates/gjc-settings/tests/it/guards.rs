@@ -16,6 +16,13 @@ fn both(user: &str, project: &str, trusted: bool) -> Effective {
 const STEPS: &[(&str, &str, &str, &str)] = &[
     ("tools", "tools: [read]", "tools: [read, edit]", "tools: [read, bash]"),
     ("approval", "approval: read-only", "approval: ask", "approval: auto-edit"),
+    ("async.maxJobs", "async: {maxJobs: 1}", "async: {maxJobs: 2}", "async: {maxJobs: 3}"),
+    (
+        "async.pollWaitDuration",
+        "async: {pollWaitDuration: 5s}",
+        "async: {pollWaitDuration: 10s}",
+        "async: {pollWaitDuration: 30s}",
+    ),
     (
         "session.durability",
         "session: {durability: entry}",
@@ -141,6 +148,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
         "fetch.enabled" => any::<bool>().prop_map(Plain::Truth).boxed(),
         "retry.attempts" => (0u64..=20).prop_map(Plain::Number).boxed(),
+        "async.maxJobs" => (1u64..=100).prop_map(Plain::Number).boxed(),
         "bash.keepHead" | "bash.keepTail" => (256u64..4096).prop_map(|n| Plain::Text(format!("{n}B"))).boxed(),
         _ => (1_000u64..100_000).prop_map(|n| Plain::Text(format!("{n}ms"))).boxed(),
     }

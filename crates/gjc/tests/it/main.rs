@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod artifacts;
 mod damage;
 mod demo;
 mod doctor;
@@ -21,12 +22,14 @@ mod help;
 mod history;
 mod hostile;
 mod instructions;
+mod jobs;
 mod json;
 #[cfg(feature = "failpoints")]
 mod kill;
 mod kit;
 mod llama;
 mod locks;
+mod persons;
 mod print;
 mod providers;
 mod rebuilt;
