@@ -3,10 +3,11 @@
 use crate::admit::Session;
 use crate::asks::Asks;
 use crate::config::Config;
+use crate::jobs::JobTable;
 use gjc_entry::{Label, OpId};
 use gjc_flow::LabelWatch;
 use gjc_log::fs::Fs;
-use gjc_tools::{Progress, SessionView, Surroundings, ToolCtx};
+use gjc_tools::{Artifacts, Progress, SessionView, Surroundings, ToolCtx};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ impl SessionView for Looks {
 #[allow(clippy::disallowed_methods, reason = "the actor is the runtime that says who calls")]
 pub(crate) fn context<F: Fs>(
     session: &Session<F>,
+    (jobs, artifacts): (&JobTable, &Artifacts),
     config: &Config,
     asks: &Asks,
     cancel: &CancellationToken,
@@ -42,8 +44,9 @@ pub(crate) fn context<F: Fs>(
             home: config.env.dirs.home.clone(),
             cwd: config.cwd.clone(),
             own: config.env.dirs.agent.clone(),
-            artifacts: session.log().artifact_dir(),
+            artifacts: artifacts.moved(session.log().artifact_dir()),
             progress: Progress::new(progress),
+            jobs: Arc::new(jobs.clone()),
         },
     )
 }

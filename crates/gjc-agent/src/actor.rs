@@ -6,9 +6,12 @@ use crate::asks::Asks;
 use crate::boundary::Prompting;
 use crate::config::Config;
 use crate::events::{Events, Subscription};
+use crate::jobs::{Ask, EndWithActor, JobTable};
+use crate::shell::{Executed, PersonsCommand};
 use crate::shown::shown_as;
+use crate::turn::Beginning;
 use futures_util::FutureExt;
-use gjc_context::{Totals, select};
+use gjc_context::{ContextMessage, Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
 use gjc_llm::{Assembler, End};
@@ -18,6 +21,7 @@ use gjc_protocol::{
     Command, EventBody, Health as Told, LabelInfo, Outcome, Partial, PromptMode, PromptPart, Queued, Refusal, Snapshot,
     StepName, TurnEnd,
 };
+use gjc_tools::Artifacts;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -126,6 +130,19 @@ pub(crate) struct Actor<F: Fs> {
     finishing: bool,
     /// Every face is gone, and all that they sent was read.
     gone: bool,
+    /// Numbers of whole outputs.
+    pub(crate) artifacts: Artifacts,
+    /// A person's command that runs, and those that have ended and are not in the session yet.
+    pub(crate) persons: Option<PersonsCommand>,
+    pub(crate) heard: Vec<Executed>,
+    pub(crate) executed: mpsc::UnboundedSender<Executed>,
+    pub(crate) executions: mpsc::UnboundedReceiver<Executed>,
+    /// What runs beside turns, and what it asks for.
+    pub(crate) jobs: JobTable,
+    job_asks: mpsc::UnboundedReceiver<Ask>,
+    /// That the end waits for jobs was said.
+    pub(crate) told_to_wait: bool,
+    _end_jobs: EndWithActor,
     mailbox: Inbox,
     storage: watch::Receiver<Storage>,
     told: Told,
@@ -153,6 +170,8 @@ pub fn start<F: Fs>(
     let handle = SessionHandle { mailbox, events: events.clone(), first: Arc::clone(&first) };
     let storage = session.log().storage();
     let asks = Asks::new(events.clone(), config.answers);
+    let (executed, executions) = mpsc::unbounded_channel();
+    let (jobs, job_asks) = JobTable::new(events.clone(), Arc::clone(&config.env.clock));
     let actor = Actor {
         session,
         config,
@@ -168,6 +187,15 @@ pub fn start<F: Fs>(
         end: None,
         finishing: false,
         gone: false,
+        artifacts: Artifacts::new(None),
+        persons: None,
+        heard: Vec::new(),
+        executed,
+        executions,
+        _end_jobs: jobs.end_with_actor(),
+        jobs,
+        job_asks,
+        told_to_wait: false,
         mailbox: Inbox(inbox),
         storage,
         told: Told::Ok,
@@ -220,35 +248,50 @@ impl<F: Fs> Actor<F> {
             Ok(()) => self.recover().await,
             Err(failure) => Err(failure),
         };
+        let begun = begun.and_then(|()| self.deliver_interrupted());
         if let Err(failure) = begun {
             self.fail("not_stored", failure.to_string(), None);
         }
         self.step = StepName::Idle;
         while !self.closing {
+            if let Err(failure) = self.admit_executed() {
+                self.fail("not_stored", failure.to_string(), None);
+            }
             // What came while the session was neither idle nor in a turn.
             if let Some(prompt) = self.take_queued(|_| true) {
-                self.turns(prompt).await;
+                self.turns(Beginning::Prompt(prompt)).await;
                 continue;
             }
-            if self.finishing {
+            // After an abort or a failure nobody waits for what still runs.
+            if self.finishing && !matches!(self.end, None | Some(TurnEnd::Done)) {
+                break;
+            }
+            if self.has_arrivals() {
+                self.hear_arrivals().await;
+                continue;
+            }
+            if self.finishing && self.persons.is_none() && !self.waits_for_jobs() {
                 break;
             }
             tokio::select! {
-                mail = self.mailbox.0.recv() => match mail {
+                mail = self.mailbox.0.recv(), if !self.gone => match mail {
                     Some((Command::Prompt { parts, mode }, reply)) => {
                         if let Some(prompt) = self.accept(parts, mode, reply) {
-                            self.turns(prompt).await;
+                            self.turns(Beginning::Prompt(prompt)).await;
                         }
                     }
                     Some((command, reply)) => self.command(command, reply),
                     // Nobody can reach the session any more.
                     None => (self.gone, self.finishing) = (true, true),
                 },
+                Some(ask) = self.job_asks.recv() => self.job_asks(ask),
+                Some(executed) = self.executions.recv() => self.persons_ended(executed),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
             }
         }
         self.step = StepName::Closing;
+        let ended = self.end_jobs().await;
         gjc_fp::fp!("agent.close.before");
         // What would be gone with this process goes to a new file, whether or not somebody could be asked.
         if !self.make_durable().await && matches!(self.rescue(), Outcome::Done { .. }) {
@@ -258,11 +301,14 @@ impl<F: Fs> Actor<F> {
         // The log is closed, and its lock free, before anybody is told so.
         drop(self.session);
         gjc_fp::fp!("agent.close.dropped");
-        let value = json!({
+        let mut value = json!({
             "stored": self.told == Told::Ok,
             "end": self.end,
             "unsaid": self.queue.iter().map(Prompting::text).collect::<Vec<_>>(),
         });
+        if !ended.is_empty() {
+            value["jobs"] = ended.into();
+        }
         for closer in self.closers {
             let _ = closer.send(Outcome::Done { value: value.clone() });
         }
@@ -307,6 +353,14 @@ impl<F: Fs> Actor<F> {
                 }
                 None => Outcome::Refused(Refusal::new("nothing_queued", "no prompt is waiting")),
             },
+            Command::Bash { command, exclude_from_context } => self.run_for_person(command, exclude_from_context),
+            Command::AbortBash => self.abort_persons(),
+            Command::Abort if self.step == StepName::Idle && self.persons.is_some() => self.abort_persons(),
+            // It waits for its jobs alone, and shall not.
+            Command::Abort if self.step == StepName::Idle && self.finishing && !self.jobs.running().is_empty() => {
+                self.end = Some(TurnEnd::Aborted);
+                Outcome::Accepted
+            }
             Command::Abort if self.step == StepName::Idle => {
                 Outcome::Refused(Refusal::new("nothing_running", "nothing is running"))
             }
@@ -438,6 +492,8 @@ impl<F: Fs> Actor<F> {
                         self.asks.close();
                     }
                 },
+                Some(ask) = self.job_asks.recv() => self.job_asks(ask),
+                Some(executed) = self.executions.recv() => self.persons_ended(executed),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
                 done = &mut work => return done,
@@ -448,6 +504,29 @@ impl<F: Fs> Actor<F> {
     /// Waits until everything is as safe as the session's durability asks for while it runs. `false`, and faces are told,
     /// when it cannot be at the moment.
     pub(crate) async fn make_safe(&mut self) -> bool {
+        if !self.written_is_safe() {
+            return self.make_durable().await;
+        }
+        let stored = self.becoming_safe();
+        let stored = self.attend(stored).await;
+        self.tell_storage();
+        stored
+    }
+
+    /// The same for who cannot hold the actor meanwhile.
+    pub(crate) fn becoming_safe(&mut self) -> BoxFuture<'static, bool> {
+        let mut storage = self.session.log().storage();
+        if self.written_is_safe() {
+            let lsn = self.session.want_written();
+            Box::pin(async move { written(&mut storage, lsn).await.is_ok() })
+        } else {
+            let lsn = self.session.want_durable();
+            Box::pin(async move { durable(&mut storage, lsn).await.is_ok() })
+        }
+    }
+
+    /// Whether nothing waits for the disk while the session runs.
+    fn written_is_safe(&self) -> bool {
         let log = self.session.log();
         // Until its first sync a file bears a temporary name, also one that a lost session goes on in: killed before that,
         // gjc would lose the session.
@@ -455,14 +534,7 @@ impl<F: Fs> Actor<F> {
             let now = self.storage.borrow();
             now.durable.len > 0 && now.durable.file == now.written.file
         };
-        if log.durability() != Durability::None || !named {
-            return self.make_durable().await;
-        }
-        let lsn = self.session.want_written();
-        let mut storage = self.session.log().storage();
-        let stored = self.attend(async move { written(&mut storage, lsn).await }).await;
-        self.tell_storage();
-        stored.is_ok()
+        log.durability() == Durability::None && named
     }
 
     /// Waits until everything is durable. `false`, and faces are told, when it cannot be at the moment.
@@ -540,6 +612,7 @@ impl<F: Fs> Actor<F> {
             mode,
             approval: self.config.approval,
             queue: self.queue.iter().map(|prompt| Queued { text: prompt.text(), mode: prompt.mode }).collect(),
+            jobs: self.jobs.infos(),
             usage,
             storage: self.told.clone(),
         }
@@ -557,8 +630,19 @@ async fn due(again: &mut Option<(BoxFuture<'static, ()>, Duration)>) {
 impl<F: Fs> Session<F> {
     /// The message of an entry, as JSON.
     pub(crate) fn message(&self, id: &EntryId) -> Option<Value> {
-        match &self.entry(id)?.body {
+        let entry = self.entry(id)?;
+        match &entry.body {
             Body::Message(message) => Some(to_json(message)),
+            Body::CustomMessage { custom_type, content, display, details } => {
+                let message = ContextMessage::Custom {
+                    custom_type: custom_type.clone(),
+                    content: content.clone(),
+                    display: *display,
+                    details: details.clone(),
+                    at: entry.at,
+                };
+                Some(shown_as(|out| message.write(out)))
+            }
             _ => None,
         }
     }

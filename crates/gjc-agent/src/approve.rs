@@ -122,7 +122,7 @@ impl<F: Fs> Actor<F> {
 
     /// What a person would see. Looking at files may take its time: never in the actor's own task.
     async fn preview(&mut self, op: &OpId, tool: &Arc<dyn Tool>, call: &Call) -> Result<Preview, ToolOutput> {
-        let ctx = act::context(&self.session, &self.config, &self.asks, &self.cancel, op.clone(), act::nowhere());
+        let ctx = self.context(op.clone(), act::nowhere());
         let (tool, call, cancel) = (Arc::clone(tool), call.clone(), self.cancel.clone());
         let looking = tokio::task::spawn_blocking(move || tool.preview(&ctx, &call));
         let looked = self.attend(async move {

@@ -76,8 +76,10 @@ pub struct Boundary {
     pub cause: Cause,
     /// Prompts that a person gave meanwhile, oldest first.
     pub queue: Vec<Prompting>,
-    /// What arrived and is not taken in yet.
+    /// What arrived and is not acknowledged yet, oldest first.
     pub deliveries: Vec<DeliveryId>,
+    /// Whether some of it was taken in at this boundary: the model has not heard of it.
+    pub arrived: bool,
 }
 
 /// A prompt on its way in.
@@ -109,19 +111,26 @@ pub type Plan = Vec<Act>;
 pub enum Act {
     /// Admit the oldest queued prompt of those that steer.
     AdmitSteering,
+    /// Take in one thing that arrived, unless the session has it already.
+    TakeIn(DeliveryId),
     /// Wait until everything is durable, and say so if it cannot be.
     AwaitDurable,
+    /// If that was so: the session has this for good, and its sender may forget it.
+    Acknowledge(DeliveryId),
     /// Go on with this.
     Next(NextTurn),
 }
 
 /// What follows a turn. Precedence: a person's words, a rewind's continuation, an automatic resume, a reminder, an arrived
-/// delivery, rest; after an abort a person's words only. The kinds between the first and the last come with their parts.
+/// delivery, rest; after an abort or a failure a person's words only. The kinds between the first and the second come with their
+/// parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextTurn {
     /// The oldest queued prompt.
     Human,
+    /// Something arrived that the model shall hear of.
+    Delivered,
     /// Nothing.
     Idle,
 }
@@ -135,11 +144,11 @@ pub trait BoundaryStage {
 impl BoundaryStage for Stage {
     fn plan(&self, boundary: &Boundary) -> Plan {
         match self {
+            Self::Deliveries => deliveries(boundary),
             Self::Steering => steering(boundary),
             Self::Durable => vec![Act::AwaitDurable],
             Self::Next => vec![Act::Next(next(boundary))],
-            Self::Deliveries
-            | Self::Emergency
+            Self::Emergency
             | Self::Guards
             | Self::Rewind
             | Self::Marks
@@ -152,13 +161,25 @@ impl BoundaryStage for Stage {
     }
 }
 
+/// All that arrived comes in; what is safe in the session is acknowledged.
+fn deliveries(boundary: &Boundary) -> Plan {
+    let all = || boundary.deliveries.iter().cloned();
+    let wait = (!boundary.deliveries.is_empty()).then_some(Act::AwaitDurable);
+    all().map(Act::TakeIn).chain(wait).chain(all().map(Act::Acknowledge)).collect()
+}
+
 /// All that a person said to steer comes in at once, in its order.
 fn steering(boundary: &Boundary) -> Plan {
     boundary.queue.iter().filter(|prompt| prompt.steers()).map(|_| Act::AdmitSteering).collect()
 }
 
 fn next(boundary: &Boundary) -> NextTurn {
-    if boundary.queue.is_empty() { NextTurn::Idle } else { NextTurn::Human }
+    let goes_on = matches!(boundary.cause, Cause::Answer | Cause::Results);
+    match boundary {
+        Boundary { queue, .. } if !queue.is_empty() => NextTurn::Human,
+        Boundary { arrived: true, .. } if goes_on => NextTurn::Delivered,
+        _ => NextTurn::Idle,
+    }
 }
 
 #[cfg(test)]
@@ -167,7 +188,12 @@ mod tests {
 
     fn boundary(modes: &[PromptMode]) -> Boundary {
         let prompt = |mode: &PromptMode| Prompting { parts: Vec::new(), mode: *mode };
-        Boundary { cause: Cause::Answer, queue: modes.iter().map(prompt).collect(), deliveries: Vec::new() }
+        Boundary {
+            cause: Cause::Answer,
+            queue: modes.iter().map(prompt).collect(),
+            deliveries: Vec::new(),
+            arrived: false,
+        }
     }
 
     #[test]
@@ -201,6 +227,35 @@ mod tests {
         );
         assert_eq!(Stage::Next.plan(&boundary(&[FollowUp])), [Act::Next(NextTurn::Human)]);
         assert_eq!(Stage::Next.plan(&boundary(&[])), [Act::Next(NextTurn::Idle)]);
+    }
+
+    #[test]
+    fn what_arrived_is_acknowledged_only_after_it_was_awaited() {
+        let (a, b) = (DeliveryId("가".into()), DeliveryId("b".into()));
+        let boundary = Boundary { deliveries: vec![a.clone(), b.clone()], ..boundary(&[]) };
+        assert_eq!(
+            Stage::Deliveries.plan(&boundary),
+            [
+                Act::TakeIn(a.clone()),
+                Act::TakeIn(b.clone()),
+                Act::AwaitDurable,
+                Act::Acknowledge(a),
+                Act::Acknowledge(b)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_arrived_begins_a_turn_but_not_before_a_person_and_not_after_an_abort() {
+        let next =
+            |modes: &[PromptMode], cause| Stage::Next.plan(&Boundary { arrived: true, cause, ..boundary(modes) }).pop();
+        let follows = |next| Some(Act::Next(next));
+        assert_eq!(next(&[], Cause::Answer), follows(NextTurn::Delivered));
+        assert_eq!(next(&[PromptMode::FollowUp], Cause::Answer), follows(NextTurn::Human));
+        for cause in [Cause::Abort, Cause::Failure] {
+            assert_eq!(next(&[], cause), follows(NextTurn::Idle));
+            assert_eq!(next(&[PromptMode::Steer], cause), follows(NextTurn::Human));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::actor::Actor;
 use crate::admit::{Fact, NotAdmitted};
 use crate::mode::not_there;
 use crate::shown::shown;
-use gjc_context::INTERRUPTED;
+use gjc_context::{INTERRUPTED, Seen};
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message, OpId, StopReason, ToolResult};
 use gjc_flow::{Call, Digest, Labelled, Permits, Verdict, decide_all};
 use gjc_llm::INCOMPLETE;
@@ -236,8 +236,8 @@ impl<F: Fs> Actor<F> {
         Ok(())
     }
 
-    fn context(&self, op: OpId, progress: mpsc::UnboundedSender<String>) -> ToolCtx {
-        act::context(&self.session, &self.config, &self.asks, &self.cancel, op, progress)
+    pub(crate) fn context(&self, op: OpId, progress: mpsc::UnboundedSender<String>) -> ToolCtx {
+        act::context(&self.session, (&self.jobs, &self.artifacts), &self.config, &self.asks, &self.cancel, op, progress)
     }
 
     fn start(
@@ -295,6 +295,7 @@ impl<F: Fs> Actor<F> {
     ) -> Result<bool, NotAdmitted> {
         let (is_error, at) = (output.is_error, self.session.now_millis());
         let label = output.content.label();
+        let seen = if tool == "job" { Seen::in_result(tool, &output.details.to_string()) } else { Vec::new() };
         let whose = Whose { id: id.to_owned(), tool: tool.to_owned(), act: act.cloned() };
         let rest = Labelled::new((whose, output.details, is_error, at), label);
         let fact = output
@@ -306,7 +307,11 @@ impl<F: Fs> Actor<F> {
                 self.admit_refusal(id, tool, act, above.to_string())?;
                 Ok(true)
             }
-            other => other.map(|_| is_error),
+            other => {
+                other?;
+                self.seen(&seen);
+                Ok(is_error)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use gjc_context::Effect;
 use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
 use gjc_llm::{Backoff, Provider};
-use gjc_tools::Tools;
+use gjc_tools::{Bash, Tools};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ pub struct Config {
     pub system_label: Label,
     /// Whether the day stands at the end of the system prompt.
     pub with_day: bool,
+    /// What runs a person's own commands (`!cmd`).
+    pub shell: Bash,
+    /// How many background jobs may run at a time.
+    pub max_jobs: usize,
     /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.
     pub effects: Vec<Arc<dyn Effect>>,
 }

@@ -9,7 +9,9 @@
 //! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
 //!    [`boundary::TURN`]** and stands nowhere else
-//! 7. `events`: faces read; a slow one is told to resync, no other notices
+//! 7. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
+//! 8. `shell`: commands that a person runs beside the conversation
+//! 9. `events`: faces read; a slow one is told to resync, no other notices
 //!
 //! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
 //! face.
@@ -23,11 +25,14 @@ mod approve;
 mod asks;
 mod calls;
 mod config;
+mod deliveries;
 mod events;
+mod jobs;
 mod mode;
 mod prepare;
 mod recover;
 mod request;
+mod shell;
 mod shown;
 mod turn;
 

@@ -40,7 +40,7 @@ impl<F: Fs> Actor<F> {
             let Some(found) = self.config.tools.get(&tool).cloned() else { continue };
             let acts = found.spec(&Shown::default()).is_some_and(|spec| spec.effects == Effects::Outside);
             let act = acts.then(|| op.clone());
-            let ctx = act::context(&self.session, &self.config, &self.asks, &self.cancel, op.clone(), act::nowhere());
+            let ctx = self.context(op.clone(), act::nowhere());
             // In a task of its own: a tool that panics knows nothing, and does not take the session along.
             let mut asking = JoinSet::new();
             asking.spawn(async move { found.recover(ctx, &op).await });

@@ -16,6 +16,14 @@ use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// What a turn begins with.
+pub(crate) enum Beginning {
+    /// A person's words.
+    Prompt(Prompting),
+    /// What arrived, and is in the session already.
+    Delivered,
+}
+
 /// What came of asking the model.
 enum Heard {
     Answer(EntryId, Box<AssistantMessage>),
@@ -24,13 +32,13 @@ enum Heard {
 }
 
 impl<F: Fs> Actor<F> {
-    /// Runs turns, beginning with a prompt, until nothing waits.
-    pub(crate) async fn turns(&mut self, prompt: Prompting) {
-        let mut next = Some(prompt);
-        while let Some(prompt) = next.take() {
+    /// Runs turns until nothing waits.
+    pub(crate) async fn turns(&mut self, first: Beginning) {
+        let mut next = Some(first);
+        while let Some(beginning) = next.take() {
             self.cancel = CancellationToken::new();
             self.events.emit(EventBody::TurnStarted);
-            let cause = match self.turn(prompt).await {
+            let cause = match self.turn(beginning).await {
                 Ok(cause) => cause,
                 Err(failure) => {
                     self.fail("not_stored", failure.to_string(), None);
@@ -48,15 +56,33 @@ impl<F: Fs> Actor<F> {
             self.end = Some(end);
             self.events.emit(EventBody::TurnEnded { end });
             gjc_fp::fp!("agent.turn.told");
-            if follows == NextTurn::Human && !self.closing {
-                next = self.take_queued(|_| true);
-            }
+            next = match follows {
+                _ if self.closing => None,
+                NextTurn::Human => self.take_queued(|_| true).map(Beginning::Prompt),
+                NextTurn::Delivered => Some(Beginning::Delivered),
+                NextTurn::Idle => None,
+            };
         }
     }
 
-    async fn turn(&mut self, prompt: Prompting) -> Result<Cause, NotAdmitted> {
+    /// Takes in what arrived while nothing ran, and runs turns if the model shall hear of it.
+    pub(crate) async fn hear_arrivals(&mut self) {
+        self.step = StepName::TurnBoundary;
+        let next = self.boundary(&[Stage::Deliveries, Stage::Next], Cause::Answer).await;
+        self.step = StepName::Idle;
+        match next {
+            Ok(NextTurn::Delivered) if !self.closing => self.turns(Beginning::Delivered).await,
+            // A prompt that came meanwhile begins the turn.
+            Ok(_) => {}
+            Err(failure) => self.fail("not_stored", failure.to_string(), None),
+        }
+    }
+
+    async fn turn(&mut self, beginning: Beginning) -> Result<Cause, NotAdmitted> {
         self.prepare_turn()?;
-        self.admit_prompt(prompt)?;
+        if let Beginning::Prompt(prompt) = beginning {
+            self.admit_prompt(prompt)?;
+        }
         loop {
             match self.ask().await? {
                 Heard::Aborted => return Ok(Cause::Abort),
@@ -117,8 +143,11 @@ impl<F: Fs> Actor<F> {
     /// before it have left it.
     async fn boundary(&mut self, stages: &[Stage], cause: Cause) -> Result<NextTurn, NotAdmitted> {
         let mut next = NextTurn::Idle;
+        self.admit_executed()?;
+        let (mut arrived, mut safe) = (false, false);
         for stage in stages {
-            let situation = Boundary { cause, queue: self.queue.iter().cloned().collect(), deliveries: Vec::new() };
+            let queue = self.queue.iter().cloned().collect();
+            let situation = Boundary { cause, queue, deliveries: self.arrivals(), arrived };
             for act in stage.plan(&situation) {
                 match act {
                     Act::AdmitSteering => {
@@ -126,7 +155,11 @@ impl<F: Fs> Actor<F> {
                             self.admit_prompt(prompt)?;
                         }
                     }
-                    Act::AwaitDurable => drop(self.make_safe().await),
+                    Act::TakeIn(id) => arrived |= self.take_in(&id)?,
+                    Act::AwaitDurable => safe = self.make_safe().await,
+                    Act::Acknowledge(id) if safe => self.acknowledge(&id),
+                    // It stays pending; the session has it, and does not take it in twice.
+                    Act::Acknowledge(_) => {}
                     Act::Next(chosen) => next = chosen,
                 }
             }

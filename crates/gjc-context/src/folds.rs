@@ -1,7 +1,9 @@
 //! The folds that requests and faces need.
 
 use crate::Fold;
-use gjc_entry::{At, Body, DeliveryId, Entry, Kind, KindSet, Message, Own, RequestEnv, Scope, Usage};
+use gjc_entry::{
+    At, Body, DeliveryId, Entry, Kind, KindSet, Message, Own, RequestEnv, Scope, StartedJob, ToolResult, Usage,
+};
 use std::collections::HashSet;
 
 /// The settings in force at a leaf.
@@ -89,6 +91,56 @@ impl Fold for Delivered {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// The background jobs that were started, oldest first, abandoned branches included.
+#[derive(Debug, Clone, Default)]
+pub struct Jobs(pub Vec<StartedJob>);
+
+impl Fold for Jobs {
+    const SCOPE: Scope = Scope::Session;
+    const KINDS: KindSet = KindSet::of(&[Kind::OwnJob]);
+
+    fn step(&mut self, _: At, entry: &Entry) {
+        if let Body::Own(Own::Job(job)) = &entry.body {
+            self.0.push(job.clone());
+        }
+    }
+}
+
+/// The ends of jobs that the model saw because it asked for them: named by the results of `job`.
+///
+/// Such a result is followed by a `gjc.delivered`, which [`Delivered`] sees without reading all messages. Only where a crash
+/// came between the two is this asked.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(pub HashSet<DeliveryId>);
+
+impl Seen {
+    /// What one result names.
+    #[must_use]
+    pub fn in_result(tool: &str, details: &str) -> Vec<DeliveryId> {
+        #[derive(serde::Deserialize)]
+        struct Details {
+            gjc: Ours,
+        }
+        #[derive(serde::Deserialize)]
+        struct Ours {
+            delivered: Vec<DeliveryId>,
+        }
+        let read = || serde_json::from_str::<Details>(details).ok();
+        if tool == "job" { read().map(|details| details.gjc.delivered).unwrap_or_default() } else { Vec::new() }
+    }
+}
+
+impl Fold for Seen {
+    const SCOPE: Scope = Scope::Session;
+    const KINDS: KindSet = KindSet::of(&[Kind::Message]);
+
+    fn step(&mut self, _: At, entry: &Entry) {
+        if let Body::Message(Message::ToolResult(ToolResult { tool, details: Some(details), .. })) = &entry.body {
+            self.0.extend(Self::in_result(tool, details.get()));
         }
     }
 }

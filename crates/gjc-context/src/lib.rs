@@ -23,7 +23,7 @@ mod view;
 pub use check::{Checked, Violation, check};
 pub use effects::{Effect, Unfinished, unfinished};
 pub use fold::{Fold, Folds};
-pub use folds::{Delivered, Settings, Totals};
+pub use folds::{Delivered, Jobs, Seen, Settings, Totals};
 pub use mode::{Approved, InMode};
 pub use places::Places;
 pub use project::view;

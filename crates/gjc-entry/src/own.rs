@@ -1,7 +1,7 @@
 //! gjc's own entries: `custom` lines whose `customType` begins with `gjc.`. Other readers skip them.
 
 use crate::fields::{FieldError, Fields, JsonObject, RawFields};
-use crate::{BlobRef, DeliveryId, EntryId, Kind};
+use crate::{BlobRef, DeliveryId, EntryId, Kind, OpId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -32,6 +32,8 @@ pub enum Own {
     Delivered(DeliveryId),
     /// What the session's calls ask a person for, from now on.
     Approval(ApprovalMode),
+    /// A background job was about to start. Until its end is delivered, the session owes the model that end.
+    Job(StartedJob),
     /// A kind that this version does not know, kept whole.
     Other {
         /// Without `gjc.`.
@@ -39,6 +41,28 @@ pub enum Own {
         /// Its `data`.
         data: Option<Box<RawValue>>,
     },
+}
+
+/// A background job, as its session has it on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedJob {
+    /// The act that started it; as text it is the job's [`DeliveryId`]. A copy of the session has another id, and owes
+    /// nothing of what this names.
+    pub op: OpId,
+    /// What the model calls it, as in `job-3`.
+    pub id: String,
+    /// The tool that runs it, as in `bash`.
+    pub tool: String,
+    /// For people and the model: what it does, in few words.
+    pub what: String,
+}
+
+impl StartedJob {
+    /// What its end is delivered under.
+    #[must_use]
+    pub fn delivery(&self) -> DeliveryId {
+        DeliveryId(self.op.to_string().into())
+    }
 }
 
 /// Everything in a request but its messages. An entry, written whenever it changes and before the request that uses it, so
@@ -228,6 +252,7 @@ impl Own {
             Self::Taint => Kind::OwnTaint,
             Self::Delivered(_) => Kind::OwnDelivered,
             Self::Approval(_) => Kind::OwnApproval,
+            Self::Job(_) => Kind::OwnJob,
             Self::Other { .. } => Kind::OwnOther,
         }
     }
@@ -236,7 +261,7 @@ impl Own {
     #[must_use]
     pub fn scope(&self) -> Scope {
         match self {
-            Self::Leaf { .. } | Self::Taint | Self::Delivered(_) | Self::Approval(_) => Scope::Session,
+            Self::Leaf { .. } | Self::Taint | Self::Delivered(_) | Self::Approval(_) | Self::Job(_) => Scope::Session,
             Self::Env(_) | Self::Other { .. } => Scope::Path,
         }
     }
@@ -250,6 +275,7 @@ impl Own {
             Self::Taint => "gjc.taint".into(),
             Self::Delivered(_) => "gjc.delivered".into(),
             Self::Approval(_) => "gjc.approval".into(),
+            Self::Job(_) => "gjc.job".into(),
             Self::Other { kind, .. } => format!("gjc.{kind}"),
         }
     }
@@ -279,6 +305,7 @@ impl Own {
                 // A word of a later version: what it allows is not known, so nothing is.
                 Self::Approval(ApprovalMode::of(&word).unwrap_or(ApprovalMode::ReadOnly))
             }
+            "job" => Self::Job(serde_json::from_str(needed()?.get()).map_err(|error| wrong(error.to_string()))?),
             _ => Self::Other { kind: kind.into(), data },
         })
     }
@@ -293,6 +320,9 @@ impl Own {
             Self::Taint => JsonObject::begin(out).end(),
             Self::Delivered(id) => JsonObject::begin(out).field("id", id).end(),
             Self::Approval(mode) => JsonObject::begin(out).field("mode", mode.as_str()).end(),
+            Self::Job(job) => {
+                let _ = serde_json::to_writer(out, job);
+            }
             Self::Other { data: Some(data), .. } => out.extend_from_slice(data.get().as_bytes()),
             Self::Other { data: None, .. } => out.extend_from_slice(b"null"),
         }

@@ -46,6 +46,20 @@ impl Captured {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
     }
 
+    /// The same output under a smaller cap. What is there of its beginning and end must be more than that cap.
+    #[must_use]
+    pub fn cut(mut self, cap: OutputCap) -> Self {
+        if self.total_bytes <= (cap.keep_head as u64).saturating_add(cap.keep_tail as u64) {
+            return self;
+        }
+        let end = if self.truncated { &self.tail } else { &self.head };
+        let end = &end[end.len().saturating_sub(cap.keep_tail)..];
+        let tail = end[broken_start(end)..].to_vec();
+        self.head.truncate(cap.keep_head);
+        self.head.truncate(whole_len(&self.head));
+        Self { tail, truncated: true, ..self }
+    }
+
     /// The output as text: head, a line `[… 123456 bytes left out …]`, tail. Bytes that are not UTF-8
     /// become U+FFFD.
     pub fn text(&self) -> String {
@@ -220,6 +234,20 @@ mod tests {
                 } else {
                     assert_eq!(got.text(), text);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_cut_later_is_as_if_it_had_been_cut_at_once() {
+        let text = "가나다라마바사 a한글b 🦀끝";
+        for (keep_head, keep_tail) in (0..=20).flat_map(|head| (0..=20).map(move |tail| (head, tail))) {
+            let small = OutputCap { keep_head, keep_tail };
+            for more in [0, 9, 100] {
+                // As much of the beginning as there is room for, and the same of the end.
+                let roomy = OutputCap { keep_head: keep_head + more, keep_tail };
+                let cut = capture(roomy, &[text.as_bytes()]).cut(small);
+                assert_eq!(cut, capture(small, &[text.as_bytes()]), "{small:?} {more}");
             }
         }
     }

@@ -37,8 +37,19 @@ pub enum Command {
     },
     /// Take the newest queued prompt back; the reply holds its text.
     Unqueue,
-    /// End the running turn.
+    /// End the running turn; of an idle session the command of `bash`, or the jobs that its end waits for.
     Abort,
+    /// Run a person's own command, whatever the session does, outside of any sandbox. One at a time. Its output enters the
+    /// conversation when no call waits for its result.
+    Bash {
+        /// The command, for `bash -c`.
+        command: String,
+        /// Keep it from the model; the session holds it all the same.
+        #[serde(default)]
+        exclude_from_context: bool,
+    },
+    /// End the command of `bash`.
+    AbortBash,
     /// Go to another place of the session, while no turn runs. A message of a person is left out, to be said anew: the
     /// place is then the entry before it, and the reply holds its text (`text`). The reply's `leaf` is the place; nothing
     /// is written when the session stands there already.

@@ -110,6 +110,42 @@ pub enum EventBody {
         /// The mode.
         mode: Mode,
     },
+    /// A background job begins. It goes on beside turns; `tool_ended` of the call that started it comes at once.
+    JobStarted {
+        /// Its id, as the model knows it.
+        id: String,
+        /// The act that started it.
+        #[schemars(with = "String")]
+        op: OpId,
+        /// The tool that runs it.
+        tool: String,
+        /// What it does, in few words.
+        what: String,
+    },
+    /// A background job has something to show. What it writes in a moment comes together, and of very much the end.
+    JobProgress {
+        /// Which job.
+        id: String,
+        /// More of its output.
+        text: String,
+    },
+    /// A background job has ended. The message that tells the model so follows when it can be taken in.
+    JobEnded {
+        /// Which job.
+        id: String,
+        /// How.
+        status: JobStatus,
+    },
+    /// A person's own command begins (`bash`). A `message` of the role `bashExecution` tells its end.
+    BashStarted {
+        /// The command.
+        command: String,
+    },
+    /// A person's own command has something to show.
+    BashProgress {
+        /// More of its output.
+        text: String,
+    },
     /// The queue of prompts changed.
     Queued {
         /// How many wait.
@@ -207,6 +243,33 @@ pub struct ToolEnd {
     pub ms: u64,
 }
 
+/// How a background job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    /// It runs.
+    Running,
+    /// It has ended well.
+    Completed,
+    /// It has ended otherwise, or with gjc.
+    Failed,
+    /// It was ended by the model, by a person or with its session.
+    Cancelled,
+}
+
+impl JobStatus {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -275,6 +338,14 @@ impl Event {
                 text.push_str(more);
                 true
             }
+            (EventBody::JobProgress { id, text }, EventBody::JobProgress { id: other, text: more }) if id == other => {
+                text.push_str(more);
+                true
+            }
+            (EventBody::BashProgress { text }, EventBody::BashProgress { text: more }) => {
+                text.push_str(more);
+                true
+            }
             _ => false,
         };
         if !merged {
@@ -291,7 +362,9 @@ impl Event {
             EventBody::TextDelta { text, .. }
             | EventBody::ThinkingDelta { text, .. }
             | EventBody::CallDelta { text, .. }
-            | EventBody::ToolProgress { text, .. } => text.len(),
+            | EventBody::ToolProgress { text, .. }
+            | EventBody::JobProgress { text, .. }
+            | EventBody::BashProgress { text } => text.len(),
             EventBody::Message { message, .. } => value_weight(message),
             EventBody::ToolStarted { input, .. } => value_weight(input),
             EventBody::Asked(asked) => asked.weight(),

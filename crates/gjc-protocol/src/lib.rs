@@ -12,8 +12,8 @@ mod snapshot;
 
 pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
 pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply};
-pub use event::{Event, EventBody, Health, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
-pub use snapshot::{Partial, Queued, Snapshot, StepName};
+pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
+pub use snapshot::{JobInfo, Partial, Queued, Snapshot, StepName};
 
 /// The JSON schemas of everything that goes over the wire, by file name.
 #[must_use]

@@ -1,6 +1,6 @@
 //! The state of a session as a face needs it.
 
-use crate::{Asked, Health, LabelInfo, Mode, PromptMode};
+use crate::{Asked, Health, JobStatus, LabelInfo, Mode, PromptMode};
 use gjc_entry::{ApprovalMode, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub struct Snapshot {
     pub approval: ApprovalMode,
     /// Prompts that wait.
     pub queue: Vec<Queued>,
+    /// Background jobs, oldest first; those that ended a while ago may be left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobInfo>,
     /// Tokens and cost, abandoned branches included.
     #[schemars(with = "Value")]
     pub usage: Usage,
@@ -57,6 +60,19 @@ pub struct Queued {
     pub text: String,
     /// When it enters.
     pub mode: PromptMode,
+}
+
+/// A background job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobInfo {
+    /// Its id, as the model knows it.
+    pub id: String,
+    /// The tool that runs it.
+    pub tool: String,
+    /// What it does, in few words.
+    pub what: String,
+    /// How it does.
+    pub status: JobStatus,
 }
 
 /// What a session is doing.

@@ -91,6 +91,16 @@ settings! {
             flag "--sandbox-write";
     }
 
+    /// Background jobs.
+    jobs: Jobs {
+        /// How many background jobs of a session may run at a time.
+        most: Count<1, 100> = Count(15);
+            key "async.maxJobs"; guard less_is_stricter::<Count<1, 100>>("fewer are stricter");
+        /// How long `job` waits at most for the end of a job before it says that the job still runs.
+        poll_wait: Patience<1_000, 300_000> = Patience(30_000);
+            key "async.pollWaitDuration"; guard less_is_stricter::<Patience<1_000, 300_000>>(SHORTER);
+    }
+
     /// Sessions.
     session: SessionSettings {
         /// When what happened is made safe against a power cut. `turn`: before a tool acts outside and at the end of each

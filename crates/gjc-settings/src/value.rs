@@ -482,7 +482,7 @@ impl Value for CommandLine {
 }
 
 /// The tools that there are, in the order in which a model sees them.
-pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls", "ask"];
+pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls", "ask", "job"];
 
 /// The tools that are off until a setting of their own switches them on.
 pub const OPTIONAL_TOOLS: &[&str] = &["fetch"];

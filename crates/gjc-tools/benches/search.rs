@@ -125,8 +125,9 @@ fn ours(root: &Path, contest: &Contest) -> io::Result<Value> {
         cwd: root.into(),
         home: "/nowhere".into(),
         own: "/nowhere".into(),
-        artifacts: None,
+        artifacts: gjc_tools::Artifacts::new(None),
         progress: Progress::new(to),
+        jobs: Arc::new(gjc_tools::NoJobs),
     };
     let ctx = ToolCtx::new(&Runtime::new(), op.clone(), around);
     let tools = Tools::new(vec![Arc::new(Grep), Arc::new(Find), Arc::new(Ls)]);

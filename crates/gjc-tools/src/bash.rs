@@ -1,23 +1,29 @@
 //! `bash`: a command in a shell.
 
+use crate::artifacts::Artifacts;
+use crate::command::{Command, Ran};
 use crate::input::{Form, schema};
 use crate::sandbox::{Cell, Guard, stays_outside};
-use crate::work::{artifact, failed, leave, planned};
-use crate::{Confinement, Effects, Output, Preview, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
+use crate::work::{cancelled, failed, leave, planned};
+use crate::{
+    Confinement, Effects, JobEnd, NewJob, Output, Preview, Progress, Run, Running, Shown, Tool, ToolCtx, ToolOutput,
+    ToolSpec,
+};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level, Vars};
 use gjc_flow::{Call, Permits, SinkRef, SourceRef, digest};
-use gjc_process::{Exit, Finished, OutputCap, Spawn, SpawnError};
-use gjc_protocol::Refusal;
+use gjc_process::{Exit, OutputCap, Spawn};
+use gjc_protocol::{JobStatus, Refusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 const FORM: Form = Form { tool: "bash", example: r#"{"command": "cargo test", "timeout_ms": 120000}"# };
 
@@ -25,8 +31,10 @@ const FORM: Form = Form { tool: "bash", example: r#"{"command": "cargo test", "t
 const TIMEOUT_MS: u64 = 120_000;
 /// The longest time-out.
 const TIMEOUT_MAX_MS: u64 = 600_000;
-/// Pieces of output that may wait to be shown.
-const PROGRESS: usize = 64;
+/// Characters of a command that stand for it.
+const FEW: usize = 80;
+/// How long a poll of a job waits.
+const POLL: Duration = Duration::from_secs(30);
 
 /// Ends of variable names that hold secrets.
 const SECRET_ENDS: &[&str] =
@@ -41,9 +49,12 @@ const FIXED: &[(&str, &str)] =
 
 /// Runs a command with `bash -c` (`sh -c` where there is no bash) in the working folder, and ends all that it started.
 ///
-/// The beginning and the end of the output are shown, 16 KiB of each if [`Limits`] do not say otherwise; all of a longer one is kept as
-/// `<artifacts>/<entry>-<call>.bash.log`. Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is
-/// the code as a number, or `"signal N"`, `"timed out"` or `"cancelled"`.
+/// The beginning and the end of the output are shown, 16 KiB of each if [`Limits`] do not say otherwise; all of a longer one is
+/// kept ([`Artifacts`]). Details: `{command, exit, wall_ms, bytes, artifact?, left_running}`, where `exit` is the code as a
+/// number, or `"signal N"`, `"timed out"` or `"cancelled"`, and `artifact` the name as in `artifact://3`.
+///
+/// With `background` it is a job of the session ([`crate::Jobs`]): the call returns at once with the job's id, the command
+/// runs on in the same sandbox, and its end comes to the model by itself. Details then: `{command, job}`.
 ///
 /// It runs in the sandbox that its [`Confinement`] describes. Its output counts as public and untrusted all the same: a command
 /// may still fetch and read much that nobody vouches for.
@@ -63,6 +74,8 @@ pub struct Limits {
     pub longest_timeout: Duration,
     /// What is shown of the output.
     pub shown: OutputCap,
+    /// How long `job` waits for the end of one that runs in the background.
+    pub poll: Duration,
 }
 
 impl Default for Limits {
@@ -71,6 +84,7 @@ impl Default for Limits {
             timeout: Duration::from_millis(TIMEOUT_MS),
             longest_timeout: Duration::from_millis(TIMEOUT_MAX_MS),
             shown: OutputCap::default(),
+            poll: POLL,
         }
     }
 }
@@ -118,6 +132,9 @@ struct Input {
     command: String,
     /// After so many milliseconds it is ended.
     timeout_ms: Option<NonZeroU64>,
+    /// Runs it as a job in the background: the call returns at once, and its end is told to you when it comes.
+    #[serde(default)]
+    background: bool,
 }
 
 fn parse(input: &RawValue, limits: Limits) -> Result<Input, Refusal> {
@@ -144,13 +161,15 @@ impl Tool for Bash {
     fn spec(&self, _: &Shown) -> Option<ToolSpec> {
         let mut input = schema::<Input>();
         let (usual, most) = (self.limits.timeout_ms(), self.limits.longest_timeout.as_millis());
-        let sentence = format!("After so many milliseconds it is ended; {usual} if left out, {most} at most.");
+        let sentence = format!(
+            "After so many milliseconds it is ended; {usual} if left out, {most} at most. In the background: no limit if left out."
+        );
         if let Some(timeout) = input.pointer_mut("/properties/timeout_ms/description") {
             *timeout = Value::from(sentence);
         }
         let mut description: String =
             "Runs a command in bash, in the working folder; each call is a new shell. There is no input and no \
-                          terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out."
+                          terminal. What it leaves running is ended with it, but for what makes a session of its own (setsid). Of long output the middle is left out. What takes long, and servers, run in the background: such a job ends with the session."
                 .into();
         if self.guard.guards_files() {
             description.push_str(
@@ -174,7 +193,13 @@ impl Tool for Bash {
 
     fn preview(&self, _: &ToolCtx, call: &Call) -> Result<Preview, ToolOutput> {
         let parsed = parse(&call.input, self.limits);
-        parsed.map(|input| Preview::of_command(&input.command)).map_err(|refusal| failed(planned(call), &refusal))
+        let shown = |input: Input| Preview {
+            text: input
+                .background
+                .then(|| "in the background: beside the conversation, until it ends or the session does\n".into()),
+            ..Preview::of_command(&input.command)
+        };
+        parsed.map(shown).map_err(|refusal| failed(planned(call), &refusal))
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, permits: Permits) -> ToolOutput {
@@ -195,129 +220,104 @@ impl Bash {
         mut permits: Permits,
         label: Label,
     ) -> Result<ToolOutput, Refusal> {
-        let timeout = input.timeout_ms.map(|ms| Duration::from_millis(ms.get()));
-        let timeout = timeout.unwrap_or(self.limits.timeout).min(self.limits.longest_timeout);
+        let given = input.timeout_ms.map(|ms| Duration::from_millis(ms.get()));
+        // Nobody waits for what runs in the background.
+        let usual = (!input.background).then_some(self.limits.timeout);
+        let timeout = given.or(usual).map(|timeout| timeout.min(self.limits.longest_timeout));
         let mut spawn = Spawn::new("bash", &ctx.cwd);
         spawn.args = vec!["-c".into(), input.command.as_str().into()];
         spawn.env = self.env.clone();
-        spawn.timeout = Some(timeout);
+        spawn.timeout = timeout;
         spawn.cap = self.limits.shown;
-        spawn.spill = artifact(ctx, "bash.log");
         let cell = self.cell(ctx).await?;
         if let Some(cell) = &cell {
             spawn.env.retain(|(name, _)| cell.env.iter().all(|(set, _)| set != name));
             spawn.env.extend(cell.env.iter().cloned());
             spawn.sandbox = Some(cell.sandbox.clone());
         }
-        let _by = leave(ctx, &mut permits, digest(input.command.as_bytes()))?;
-        gjc_fp::fp!("tools.bash.before");
-        let ran = match shown(spawn.clone(), ctx).await {
-            Err(SpawnError::ProgramMissing { .. }) => shown(Spawn { program: "sh".into(), ..spawn }, ctx).await,
-            ran => ran,
-        };
-        gjc_fp::fp!("tools.bash.after");
-        let finished = ran.map_err(|error| Refusal::new("spawn", error.to_string()))?;
-        Ok(output(&input.command, timeout, &finished, cell.as_ref(), label))
+        let command = Command::new(input.command, spawn, cell, ctx.artifacts.clone());
+        if input.background {
+            return in_background(ctx, command, permits, label).await;
+        }
+        let _by = leave(ctx, &mut permits, digest(command.text.as_bytes()))?;
+        let told = command.run(&ctx.cancel, &ctx.progress).await?;
+        let output = Output::from(label).text(told.text()).details(told.details);
+        Ok(if told.exit == Exit::Code(0) { output.done() } else { output.error().done() })
     }
 
     /// The sandbox of a command that begins now.
     async fn cell(&self, ctx: &ToolCtx) -> Result<Option<Cell>, Refusal> {
         let (guard, cwd, artifacts) = (Arc::clone(&self.guard), ctx.cwd.clone(), ctx.artifacts.clone());
-        tokio::task::spawn_blocking(move || guard.cell(&cwd, artifacts.as_deref()))
+        tokio::task::spawn_blocking(move || guard.cell(&cwd, artifacts.folder()))
             .await
             .map_err(|error| Refusal::new("internal", format!("the sandbox could not be prepared: {error}")))?
     }
 }
 
-/// Runs it, and shows the output as it comes.
-async fn shown(spawn: Spawn, ctx: &ToolCtx) -> Result<Finished, SpawnError> {
-    let (to, mut from) = mpsc::channel(PROGRESS);
-    let ran = gjc_process::run(spawn, ctx.cancel.clone(), Some(to));
-    let show = async {
-        while let Some(chunk) = from.recv().await {
-            ctx.progress.show(String::from_utf8_lossy(&chunk));
-        }
-    };
-    tokio::join!(ran, show).0
+impl Bash {
+    /// Runs a person's own command, without a time-out. The secrets among the variables are left out here too: what the
+    /// command prints goes into the session.
+    pub async fn run_for_person(
+        &self,
+        cwd: &Path,
+        artifacts: &Artifacts,
+        command: &str,
+        cancel: &CancellationToken,
+        progress: &Progress,
+    ) -> Ran {
+        let mut spawn = Spawn::new("bash", cwd);
+        spawn.args = vec!["-c".into(), command.into()];
+        spawn.env = self.env.clone();
+        spawn.cap = self.limits.shown;
+        let command = Command::new(command.to_owned(), spawn, None, artifacts.clone());
+        command.run(cancel, progress).await.map_or_else(|refusal| Ran::failed(&refusal.sentence), Ran::of)
+    }
 }
 
-fn output(command: &str, timeout: Duration, finished: &Finished, cell: Option<&Cell>, label: Label) -> ToolOutput {
-    let captured = &finished.output;
-    let mut notes = Vec::new();
-    if let Some(path) = &captured.spilled {
-        notes.push(format!(
-            "the whole output, {} bytes, is in {}; read it in parts",
-            captured.total_bytes,
-            path.display()
-        ));
-    }
-    notes.extend(captured.spill_failed.clone());
-    if finished.left_running {
-        notes.push("what the command left running was ended".into());
-    }
-    if finished.escaped {
-        notes.push("a process that made a session of its own (setsid) goes on running".into());
-    }
-    let exit = match finished.exit {
-        Exit::Code(0) => json!(0),
-        Exit::Code(code) => {
-            notes.push(format!("exit code {code}"));
-            json!(code)
+/// Makes a job of a command.
+async fn in_background(
+    ctx: &ToolCtx,
+    command: Command,
+    mut permits: Permits,
+    label: Label,
+) -> Result<ToolOutput, Refusal> {
+    let (text, around) = (command.text.clone(), ctx.clone());
+    let begin = move |Running { cancel, progress }: Running| {
+        // While its record was stored, a person may have ended the turn.
+        if around.cancel.is_cancelled() {
+            return Err(cancelled());
         }
-        Exit::Signal(signal) => {
-            notes.push(format!("killed by signal {signal}"));
-            json!(format!("signal {signal}"))
-        }
-        Exit::TimedOut => {
-            notes.push(format!("timed out after {} ms and was ended; `timeout_ms` allows more", timeout.as_millis()));
-            json!("timed out")
-        }
-        Exit::Cancelled => {
-            notes.push("cancelled".into());
-            json!("cancelled")
-        }
+        let _by = leave(&around, &mut permits, digest(command.text.as_bytes()))?;
+        Ok(Box::pin(async move {
+            match command.run(&cancel, &progress).await {
+                Ok(told) => JobEnd { status: status(told.exit), text: told.text(), details: told.details },
+                Err(refusal) => {
+                    let details = json!({ "error": refusal.code });
+                    JobEnd { status: JobStatus::Failed, text: refusal.to_string(), details }
+                }
+            }
+        }) as gjc_entry::BoxFuture<'static, JobEnd>)
     };
-    let mut text = captured.text();
-    // Whatever the exit code: that of `cargo build | tail` is tail's.
-    if let Some(told) = cell.and_then(|cell| cell.told.clone()).filter(|_| sounds_refused(&text)) {
-        notes.push(told);
-    }
-    if text.is_empty() && notes.is_empty() {
-        text.push_str("[no output]");
-    }
-    for note in notes {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&format!("[{note}]"));
-    }
-    let mut details = json!({
-        "command": command,
-        "exit": exit,
-        "wall_ms": u64::try_from(finished.wall.as_millis()).unwrap_or(u64::MAX),
-        "bytes": captured.total_bytes,
-        "left_running": finished.left_running,
-    });
-    if let Some(path) = &captured.spilled {
-        details["artifact"] = Value::from(path.to_string_lossy());
-    }
-    let output = Output::from(label).text(text).details(details);
-    if finished.exit == Exit::Code(0) { output.done() } else { output.error().done() }
+    let job = NewJob { tool: "bash", what: in_few_words(&text), label, begin: Box::new(begin) };
+    let id = ctx.jobs.start(ctx.op(), job).await?;
+    let told =
+        format!("Started background job {id}. Its end is told to you when it comes; `job` waits for it or ends it.");
+    // Of what the command prints there is nothing in it.
+    Ok(Output::from(Label::PUBLIC_TRUSTED).text(told).details(json!({ "command": text, "job": id })).done())
 }
 
-/// Whether a program says that something was refused: the sandbox is one reason among others, and worth a word.
-fn sounds_refused(text: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "Permission denied",
-        "permission denied",
-        "Operation not permitted",
-        "EACCES",
-        "EPERM",
-        "허가 거부",
-        "명령을 허용하지 않음",
-        "허용되지 않",
-    ];
-    WORDS.iter().any(|word| text.contains(word))
+fn status(exit: Exit) -> JobStatus {
+    match exit {
+        Exit::Code(0) => JobStatus::Completed,
+        Exit::Cancelled => JobStatus::Cancelled,
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => JobStatus::Failed,
+    }
+}
+
+/// The beginning of a command, in one line.
+fn in_few_words(command: &str) -> String {
+    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= FEW { line } else { line.chars().take(FEW - 1).chain(['…']).collect() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a tool knows of its surroundings.
 
-use crate::Host;
+use crate::{Artifacts, Host, Jobs};
 use gjc_entry::{Clock, Label, OpId};
 use gjc_flow::{Caller, Digest, Redeem, Runtime};
 use std::path::{Path, PathBuf};
@@ -51,10 +51,12 @@ pub struct Surroundings {
     pub home: PathBuf,
     /// gjc's own folder: settings, what is trusted, sessions. No tool writes there.
     pub own: PathBuf,
-    /// Where whole outputs are kept; `None` in a session without a file.
-    pub artifacts: Option<PathBuf>,
+    /// Where whole outputs are kept.
+    pub artifacts: Artifacts,
     /// Where to show output meanwhile.
     pub progress: Progress,
+    /// The session's background jobs.
+    pub jobs: Arc<dyn Jobs>,
 }
 
 /// Everything a call may use, and who makes it. Only the runtime makes one: who calls is never read from a model's

@@ -6,9 +6,11 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod artifacts;
 mod ask;
 mod atomic;
 mod bash;
+mod command;
 mod context;
 mod diff;
 mod edit;
@@ -18,6 +20,8 @@ mod glob;
 mod grep;
 mod host;
 mod input;
+mod job;
+mod jobs;
 mod ls;
 mod mounts;
 mod names;
@@ -33,14 +37,18 @@ mod walk;
 mod work;
 mod write;
 
+pub use artifacts::Artifacts;
 pub use ask::Ask;
 pub use bash::{Bash, Limits};
+pub use command::Ran;
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use fetch::{Fetch, Reach};
 pub use find::Find;
 pub use grep::Grep;
 pub use host::{Host, Nobody};
+pub use job::Job;
+pub use jobs::{Begin, JobEnd, JobState, Jobs, NewJob, NoJobs, Running};
 pub use ls::Ls;
 pub use output::{Output, ToolOutput};
 pub use preview::Preview;
@@ -51,7 +59,7 @@ pub use write::Write;
 
 use std::sync::Arc;
 
-/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`], [`Ask`]. `vars` is what
+/// The tools that every session has: [`Read`], [`Write`], [`Edit`], [`Bash`], [`Grep`], [`Find`], [`Ls`], [`Ask`], [`Job`]. `vars` is what
 /// commands get as their environment, once the secrets are out ([`Bash::new`]); `how` is what they may reach.
 #[must_use]
 pub fn builtin(vars: &gjc_entry::Vars, how: Confinement) -> Tools {
@@ -70,5 +78,6 @@ pub fn builtin_within(vars: &gjc_entry::Vars, how: Confinement, limits: Limits) 
         Arc::new(Find),
         Arc::new(Ls),
         Arc::new(Ask),
+        Arc::new(Job::waiting(limits.poll)),
     ])
 }

@@ -1,6 +1,7 @@
 //! A file that may be written, with its folder held open: what was checked is what is written, whatever becomes of its path
 //! meanwhile. gjc's own folder is never such a place, under no name: what stands there decides what a model may do.
 
+use crate::artifacts::SCHEME;
 use crate::mounts::Mounts;
 use crate::path::{find, follow, real, refuse, special};
 use crate::{ToolCtx, atomic};
@@ -37,6 +38,10 @@ impl Place {
     /// folder.
     pub(crate) fn find(ctx: &ToolCtx, given: &str) -> Result<Self, Refusal> {
         let failed = |error: io::Error| refuse(&ctx.cwd, given, "written", &error);
+        if given.starts_with(SCHEME) {
+            let refusal = Refusal::new("read_only", format!("{given} is the output of a command, and stays as it is"));
+            return Err(refusal.hint("write its text to a file of the workspace"));
+        }
         let path = follow(&find(&ctx.cwd, given)).map_err(failed)?;
         let own = Own::of(&ctx.own);
         // A way up out of a folder that is not there yet leads who knows where, once that folder is made.

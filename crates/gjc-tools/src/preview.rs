@@ -22,7 +22,7 @@ pub struct Preview {
     pub command: Option<String>,
     /// The file that it would write, links followed.
     pub path: Option<PathBuf>,
-    /// What would change, as a diff; without command and path, the input.
+    /// What would change, as a diff; of a command, what else is to be known; without command and path, the input.
     pub text: Option<String>,
     /// Whether command or text are cut at the end.
     pub cut: bool,

@@ -1,5 +1,6 @@
-//! `read`: text with line numbers, folders, pictures.
+//! `read`: text with line numbers, folders, pictures, whole outputs.
 
+use crate::artifacts::{Found, SCHEME};
 use crate::input::{Form, schema};
 use crate::work::{blocking, cancelled, count, hex, planned, sha256};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, path};
@@ -51,7 +52,7 @@ pub struct Read;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// A file or folder, absolute or from the working folder.
+    /// A file or folder, absolute or from the working folder; or an output that was too long, as `artifact://3`.
     path: String,
     /// The first line to show, from 1.
     offset: Option<NonZeroU64>,
@@ -94,7 +95,17 @@ impl Tool for Read {
     }
 
     fn plan(&self, ctx: &ToolCtx, input: &RawValue) -> Result<Call, Refusal> {
-        let path = path::find(&ctx.cwd, &parse(input)?.path);
+        let given = parse(input)?.path;
+        if given.starts_with(SCHEME) {
+            let from = SourceRef { label: ctx.artifacts.label(&given), what: given };
+            return Ok(Call {
+                tool: self.name().into(),
+                input: input.to_owned(),
+                sources: vec![from],
+                sinks: Vec::new(),
+            });
+        }
+        let path = path::find(&ctx.cwd, &given);
         let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &path) };
         Ok(Call { tool: self.name().into(), input: input.to_owned(), sources: vec![from], sinks: Vec::new() })
     }
@@ -107,6 +118,12 @@ impl Tool for Read {
 fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, Refusal> {
     if ctx.cancel.is_cancelled() {
         return Err(cancelled());
+    }
+    if input.path.starts_with(SCHEME) {
+        let Found { from, size, label: of, path } = ctx.artifacts.open(&input.path)?;
+        *label = label.join(of);
+        let resolved = path.unwrap_or_else(|| input.path.as_str().into());
+        return content(ctx, input, Opened { from, size, resolved: &resolved }, *label);
     }
     let path = path::find(&ctx.cwd, &input.path);
     let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
@@ -122,17 +139,31 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
     let file = File::open(&path).map_err(failed)?;
     *label = label.join(path::label_of(&ctx.cwd, &path, &file));
     let resolved = path::real(&path).unwrap_or(path);
-    let mut from = BufReader::with_capacity(CHUNK, file);
+    content(ctx, input, Opened { from: Box::new(file), size: found.len(), resolved: &resolved }, *label)
+}
+
+/// Something with a content.
+struct Opened<'a> {
+    from: Box<dyn io::Read + Send>,
+    size: u64,
+    resolved: &'a Path,
+}
+
+fn content(ctx: &ToolCtx, input: &Input, opened: Opened<'_>, label: Label) -> Result<ToolOutput, Refusal> {
+    let Opened { from, size, resolved } = opened;
+    let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
+    let mut from = BufReader::with_capacity(CHUNK, from);
     let head = from.fill_buf().map_err(failed)?;
+    let at = if input.path.starts_with(SCHEME) { format!(" of {}", resolved.display()) } else { String::new() };
     match Type::of(&head[..head.len().min(HEAD_BYTES)]) {
-        Type::Image(mime) => image(input, from, mime, found.len(), &resolved, *label, failed),
-        Type::Binary(what) => Err(Refusal::new("binary", format!("{} is {what}, {} bytes", input.path, found.len()))
-            .hint("look at it with bash: `file`, `strings`, `xxd | head`, or a program for this type")),
-        Type::Utf16 => Err(Refusal::new("binary", format!("{} is UTF-16 text, {} bytes", input.path, found.len()))
-            .hint("show it with bash: `iconv -f UTF-16 -t UTF-8`")),
+        Type::Image(mime) => image(input, from, mime, size, resolved, label, failed),
+        Type::Binary(what) => Err(Refusal::new("binary", format!("{} is {what}, {size} bytes", input.path))
+            .hint(format!("look at it with bash{at}: `file`, `strings`, `xxd | head`, or a program for this type"))),
+        Type::Utf16 => Err(Refusal::new("binary", format!("{} is UTF-16 text, {size} bytes", input.path))
+            .hint(format!("show it with bash{at}: `iconv -f UTF-16 -t UTF-8`"))),
         Type::Text => {
             let lines = Lines { from, cancel: ctx.cancel.clone() };
-            text(input, lines, found.len(), &resolved, *label, failed)
+            text(input, lines, size, resolved, label, failed)
         }
     }
 }
@@ -179,7 +210,7 @@ impl Type {
 
 fn image(
     input: &Input,
-    from: BufReader<File>,
+    from: BufReader<Box<dyn io::Read + Send>>,
     mime: &str,
     size: u64,
     resolved: &Path,
@@ -339,7 +370,7 @@ impl Page {
 
 /// A file, line by line, in little memory however long they are.
 struct Lines {
-    from: BufReader<File>,
+    from: BufReader<Box<dyn io::Read + Send>>,
     cancel: CancellationToken,
 }
 

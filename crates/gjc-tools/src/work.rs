@@ -53,7 +53,7 @@ pub(crate) fn failed(label: Label, refusal: &Refusal) -> ToolOutput {
 
 /// Where the whole output of a call goes if it is too long to show; `end` is the end of its name.
 pub(crate) fn artifact(ctx: &ToolCtx, end: &str) -> Option<PathBuf> {
-    let dir = ctx.artifacts.as_ref()?;
+    let dir = ctx.artifacts.folder()?;
     // An entry's id may be any text of another program; as a part of a name it must not be a path.
     let entry: String =
         ctx.op().entry.to_string().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(64).collect();

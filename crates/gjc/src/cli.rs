@@ -16,7 +16,7 @@ Examples:
   gjc doctor                                     what holds on this system
   gjc config list                                every setting: its value, and where that came from
 
-Tools: read, write, edit, bash, grep, find, ls, ask. With -p they run without asking; --approval
+Tools: read, write, edit, bash, grep, find, ls, ask, job. With -p they run without asking; --approval
 read-only allows looking alone, --approval auto-edit changing files of the workspace too.
 Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
 working folder and to temporary files, and do not read keys of the home folder.

@@ -19,7 +19,7 @@ use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
 use gjc_store::{bucket_name, resolve};
-use gjc_tools::{Fetch, Limits, Reach};
+use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -109,6 +109,8 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         system_label: instructions.label(),
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
+        shell: Bash::new(&env.vars, Confinement::off(&env.dirs)).within(bash_limits(settings)),
+        max_jobs: settings.jobs.most.0 as usize,
         cwd,
         provider,
         model,
@@ -187,6 +189,7 @@ fn bash_limits(settings: &Settings) -> Limits {
         timeout: bash.timeout.duration(),
         longest_timeout: bash.longest_timeout.duration(),
         shown: OutputCap { keep_head: size(bash.keep_head.0), keep_tail: size(bash.keep_tail.0) },
+        poll: settings.jobs.poll_wait.duration(),
     }
 }
 

@@ -17,7 +17,7 @@ use gjc_llm::{Backoff, Provider, ProviderError, Rendered, StreamEvent, Unsupport
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, Reader, Writer};
 use gjc_protocol::{Command, EventBody, Outcome, PromptMode, PromptPart};
-use gjc_tools::Confinement;
+use gjc_tools::{Bash, Confinement};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -229,6 +229,8 @@ fn start(
         system_label: Label::PUBLIC_TRUSTED,
         with_day: true,
         effects: Vec::new(),
+        shell: Bash::new(&env.vars, Confinement::off(&env.dirs)),
+        max_jobs: 15,
     };
     Ok(gjc_agent::start(session, config, resumed))
 }

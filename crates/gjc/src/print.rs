@@ -45,7 +45,8 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                 EventBody::Session { .. } if args.mode == Mode::Json => out::unanswered(event.seq, unanswered.as_ref()),
                 EventBody::Resync if args.mode == Mode::Json => resync(&handle, event.seq).await,
                 // The answer is out before the session is closed: closing may take a moment, reading it need not wait.
-                EventBody::TurnEnded { .. } if args.mode == Mode::Text => printed.answer(),
+                EventBody::TurnEnded { .. } if args.mode == Mode::Text && !printed.jobs => printed.answer(),
+                EventBody::Closed if args.mode == Mode::Text && printed.jobs => printed.answer(),
                 body => printed.see(body),
             }
         }
@@ -74,6 +75,8 @@ async fn resync(handle: &SessionHandle, seq: u64) {
 #[derive(Default)]
 struct Printed {
     text: String,
+    /// Background jobs were started: turns may follow by themselves, and the last one's answer is the answer.
+    jobs: bool,
     unstored: Option<String>,
     failure: Option<String>,
 }
@@ -88,6 +91,7 @@ impl Printed {
             }
             // What was said before the tools ran is not the answer, should the model never come to give one.
             EventBody::MessageStarted => self.text.clear(),
+            EventBody::JobStarted { .. } => self.jobs = true,
             EventBody::Storage(Health::Failing { why }) => self.unstored = Some(why),
             EventBody::Storage(Health::Ok) => self.unstored = None,
             EventBody::Retry { attempt, delay_ms, why } => {

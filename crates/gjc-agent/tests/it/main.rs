@@ -9,6 +9,7 @@ mod effects;
 mod end;
 mod faces;
 mod held;
+mod jobs;
 mod labels;
 mod modes;
 mod places;

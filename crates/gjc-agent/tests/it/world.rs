@@ -13,7 +13,7 @@ use gjc_log::Writer;
 use gjc_log::fs::Fs;
 use gjc_log::fs::sim::SimFs;
 use gjc_protocol::{Command, Event, EventBody, Outcome, PromptMode, PromptPart, Refusal, Snapshot, TurnEnd};
-use gjc_tools::{Effects, Output, Recovery, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, Tools};
+use gjc_tools::{Bash, Confinement, Effects, Output, Recovery, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, Tools};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::future::Future;
@@ -355,7 +355,7 @@ impl Setup {
         let sent = Arc::default();
         let dirs = Dirs { agent: bench.root.clone(), home: bench.root.clone(), temp: bench.root.clone() };
         let config = Config {
-            env: Env { clock: bench.clock.clone(), ids: bench.ids.clone(), dirs, vars: Vars::default() },
+            env: Env { clock: bench.clock.clone(), ids: bench.ids.clone(), dirs: dirs.clone(), vars: Vars::default() },
             cwd: "/작업".into(),
             provider: Arc::new(Model { asks, sent: Arc::clone(&sent), deaf }),
             model: ModelRef { provider: "scripted".into(), id: "m".into(), api: "scripted".into() },
@@ -371,6 +371,8 @@ impl Setup {
             system_label: Label::PUBLIC_TRUSTED,
             with_day: true,
             effects: Vec::new(),
+            shell: Bash::new(&Vars::default(), Confinement::off(&dirs)),
+            max_jobs: 15,
         };
         Self { config, clearance: Level::Restricted, asks: asked, started, gate, sent }
     }

@@ -18,6 +18,13 @@ const STEPS: &[(&str, &str, &str, &str)] = &[
     ("approval", "approval: read-only", "approval: ask", "approval: auto-edit"),
     ("sandbox.mode", "sandbox: {mode: require}", "sandbox: {mode: auto}", "sandbox: {mode: off}"),
     ("sandbox.network", "sandbox: {network: denied}", "sandbox: {network: denied}", "sandbox: {network: allowed}"),
+    ("async.maxJobs", "async: {maxJobs: 1}", "async: {maxJobs: 2}", "async: {maxJobs: 3}"),
+    (
+        "async.pollWaitDuration",
+        "async: {pollWaitDuration: 5s}",
+        "async: {pollWaitDuration: 10s}",
+        "async: {pollWaitDuration: 30s}",
+    ),
     (
         "session.durability",
         "session: {durability: entry}",
@@ -148,6 +155,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
         "sandbox.mode" => pick(&["require", "auto", "off"]).boxed(),
         "sandbox.network" => pick(&["denied", "allowed"]).boxed(),
         "retry.attempts" => (0u64..=20).prop_map(Plain::Number).boxed(),
+        "async.maxJobs" => (1u64..=100).prop_map(Plain::Number).boxed(),
         "bash.keepHead" | "bash.keepTail" => (256u64..4096).prop_map(|n| Plain::Text(format!("{n}B"))).boxed(),
         _ => (1_000u64..100_000).prop_map(|n| Plain::Text(format!("{n}ms"))).boxed(),
     }

@@ -39,19 +39,23 @@ async fn long_output_is_kept_whole_in_a_file() {
     let mut rig = Rig::new();
     let done = rig.bash("for i in $(seq 5000); do echo \"줄 $i\"; done").await;
     let whole: String = (1..=5000).map(|n| format!("줄 {n}\n")).collect();
-    let artifact = rig.artifacts.clone().unwrap().join("000000ab-2.bash.log");
+    let artifact = rig.artifacts.clone().unwrap().join("1.bash.log");
     assert_eq!(fs::read_to_string(&artifact).unwrap(), whole);
-    assert_eq!(done.details["artifact"], artifact.to_str().unwrap());
+    assert_eq!(done.details["artifact"], "artifact://1");
     assert_eq!(done.details["bytes"], whole.len());
     assert!(done.ok().starts_with("줄 1\n") && done.text.contains("bytes left out …]\n") && done.text.len() < 33_500);
-    let note =
-        format!("줄 5000\n[the whole output, {} bytes, is in {}; read it in parts]", whole.len(), artifact.display());
+    let named = format!("is artifact://1 (the file {})", artifact.display());
+    let note = format!("줄 5000\n[the whole output, {} bytes, {named}; read it in parts]", whole.len());
     assert!(done.text.ends_with(&note), "{}", &done.text[30_000..]);
 
     rig.artifacts = None;
     let done = rig.bash("seq 20000").await;
-    assert!(done.ok().ends_with("\n20000\n"));
-    assert!(done.details.get("artifact").is_none());
+    assert!(
+        done.ok().ends_with("\n20000\n[the whole output, 108894 bytes, is artifact://1; read it in parts]"),
+        "{}",
+        done.text
+    );
+    assert!(done.text.len() < 33_500);
 }
 
 #[tokio::test]
@@ -144,6 +148,7 @@ async fn the_limits_are_those_that_were_given_and_the_model_is_told_them() {
         timeout: Duration::from_millis(300),
         longest_timeout: Duration::from_millis(900),
         shown: OutputCap { keep_head: 6, keep_tail: 6 },
+        ..Limits::default()
     };
     let told = |tools: &Tools| {
         let defs = tools.defs(&Shown::default());
@@ -151,9 +156,15 @@ async fn the_limits_are_those_that_were_given_and_the_model_is_told_them() {
         serde_json::from_str::<serde_json::Value>(bash.input.get()).unwrap()["properties"]["timeout_ms"]["description"]
             .clone()
     };
-    assert_eq!(told(&rig.tools), "After so many milliseconds it is ended; 120000 if left out, 600000 at most.");
+    assert_eq!(
+        told(&rig.tools),
+        "After so many milliseconds it is ended; 120000 if left out, 600000 at most. In the background: no limit if left out."
+    );
     rig.tools = builtin_within(&vars, Confinement::off(&dirs(&rig.outside)), limits);
-    assert_eq!(told(&rig.tools), "After so many milliseconds it is ended; 300 if left out, 900 at most.");
+    assert_eq!(
+        told(&rig.tools),
+        "After so many milliseconds it is ended; 300 if left out, 900 at most. In the background: no limit if left out."
+    );
     assert!(rig.bash("sleep 30").await.err().contains("timed out after 300 ms"));
     let refusal = rig.plan("bash", &json!({"command": "true", "timeout_ms": 901})).unwrap_err();
     assert!(refusal.sentence.contains("more than 900"), "{refusal:?}");

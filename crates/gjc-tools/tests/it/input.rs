@@ -62,7 +62,11 @@ fn what_models_see_of_the_tools() {
         "read": {
             "type": "object", "additionalProperties": false, "required": ["path"],
             "properties": {
-                "path": {"type": "string", "description": "A file or folder, absolute or from the working folder."},
+                "path": {
+                    "type": "string",
+                    "description": "A file or folder, absolute or from the working folder; or an output that was too \
+                                    long, as `artifact://3`.",
+                },
                 "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1."},
                 "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show; 2000 if left out."},
             },
@@ -100,7 +104,13 @@ fn what_models_see_of_the_tools() {
                 "command": {"type": "string", "description": "The command; several lines are a script."},
                 "timeout_ms": {
                     "type": "integer", "minimum": 1,
-                    "description": "After so many milliseconds it is ended; 120000 if left out, 600000 at most.",
+                    "description": "After so many milliseconds it is ended; 120000 if left out, 600000 at most. In the \
+                                    background: no limit if left out.",
+                },
+                "background": {
+                    "type": "boolean",
+                    "description": "Runs it as a job in the background: the call returns at once, and its end is told \
+                                    to you when it comes.",
                 },
             },
         },
@@ -152,11 +162,22 @@ fn what_models_see_of_the_tools() {
                 "limit": {"type": "integer", "minimum": 1, "description": "How many names to show; 500 if left out."},
             },
         },
+        "job": {
+            "type": "object", "additionalProperties": false,
+            "properties": {
+                "poll": {
+                    "type": "array", "items": {"type": "string"},
+                    "description": "Ids to wait for, until the first of them ends; all that run if nothing is given.",
+                },
+                "cancel": {"type": "array", "items": {"type": "string"}, "description": "Ids to end."},
+                "list": {"type": "boolean", "description": "Only list the jobs; not together with the others."},
+            },
+        },
     });
     let defs = rig.tools.defs(&Shown::default());
     assert_eq!(
         defs.iter().map(|def| &*def.name).collect::<Vec<_>>(),
-        ["read", "write", "edit", "bash", "grep", "find", "ls"]
+        ["read", "write", "edit", "bash", "grep", "find", "ls", "job"]
     );
     for def in &defs {
         let schema: Value = serde_json::from_str(def.input.get()).unwrap();

@@ -5,7 +5,9 @@ use gjc_flow::{
     Call, Digest, LabelState, LabelWatch, Permit, Permits, Policy, Redeem, Redeemed, Runtime, Stale, decide,
 };
 use gjc_protocol::Refusal;
-use gjc_tools::{Confinement, Host, Nobody, Progress, SessionView, Surroundings, ToolCtx, Tools, builtin};
+use gjc_tools::{
+    Artifacts, Confinement, Host, Jobs, NoJobs, Nobody, Progress, SessionView, Surroundings, ToolCtx, Tools, builtin,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs;
@@ -63,6 +65,7 @@ pub(crate) struct Rig {
     pub(crate) tools: Tools,
     redeem: Arc<dyn Redeem>,
     pub(crate) host: Arc<dyn Host>,
+    pub(crate) jobs: Arc<dyn Jobs>,
     to: mpsc::UnboundedSender<String>,
     pub(crate) progress: mpsc::UnboundedReceiver<String>,
 }
@@ -111,6 +114,7 @@ impl Rig {
             cancel: CancellationToken::new(),
             redeem: Arc::new(state.watch()),
             host: Arc::new(Nobody),
+            jobs: Arc::new(NoJobs),
             state,
             tools: builtin(&Vars::new(vars.into_iter().chain([secret])), Confinement::off(&dirs(&root))),
             to,
@@ -144,8 +148,9 @@ impl Rig {
             home: self.outside.join("home"),
             cwd: self.cwd.clone(),
             own: self.outside.join("own"),
-            artifacts: self.artifacts.clone(),
+            artifacts: Artifacts::new(self.artifacts.clone()),
             progress: Progress::new(self.to.clone()),
+            jobs: Arc::clone(&self.jobs),
         };
         ToolCtx::new(&Runtime::new(), Self::op(), around)
     }

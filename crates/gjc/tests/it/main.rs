@@ -9,6 +9,7 @@
 )]
 
 mod approvals;
+mod artifacts;
 mod clone;
 mod damage;
 mod demo;
@@ -25,6 +26,7 @@ mod help;
 mod history;
 mod hostile;
 mod instructions;
+mod jobs;
 mod json;
 mod keys;
 #[cfg(feature = "failpoints")]
@@ -32,6 +34,7 @@ mod kill;
 mod kit;
 mod llama;
 mod locks;
+mod persons;
 mod print;
 mod providers;
 mod rebuilt;

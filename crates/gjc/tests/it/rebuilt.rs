@@ -102,7 +102,7 @@ fn every_request_of_a_life_in_many_processes() {
     let bodies: Vec<_> = requests.iter().map(|request| request.json()).collect();
     let tools = |n: usize| bodies[n]["tools"].as_array().map_or(0, Vec::len);
     // The last runs name none: the session keeps those that it was given last.
-    assert_eq!((tools(0), tools(2), tools(3), tools(6), tools(9)), (7, 1, 0, 2, 2));
+    assert_eq!((tools(0), tools(2), tools(3), tools(6), tools(9)), (8, 1, 0, 2, 2));
     let system = |n: usize| bodies[n]["system"].to_string();
     assert!(system(2).contains("당신은 조수입니다.") && system(2).contains("짧게"), "{}", system(2));
     assert!(system(3).contains("이제 다릅니다.") && !system(3).contains("Today"), "{}", system(3));

@@ -58,5 +58,5 @@ fn a_session_that_began_with_fewer_tools_does_not_come_to_more() {
     };
     let asked: Vec<_> = stub.requests().iter().map(|request| names(request).join(",")).collect();
     let old = "read,write,edit,bash";
-    assert_eq!(asked, [old, old, "grep,find,ls", "read,write,edit,bash,grep,find,ls"]);
+    assert_eq!(asked, [old, old, "grep,find,ls", "read,write,edit,bash,grep,find,ls,job"]);
 }
