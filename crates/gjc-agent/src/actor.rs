@@ -4,10 +4,12 @@ use crate::admit::{NotAdmitted, Session};
 use crate::approve::Allowed;
 use crate::asks::Asks;
 use crate::boundary::Prompting;
+use crate::choice::{Changes, Choosing, Roles};
 use crate::config::Config;
 use crate::events::{Events, Subscription};
 use crate::shown::shown_as;
-use futures_util::FutureExt;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use gjc_context::{Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
@@ -131,6 +133,12 @@ pub(crate) struct Actor<F: Fs> {
     told: Told,
     /// While storage fails: when it is tried again, and how long was waited for that.
     again: Option<(BoxFuture<'static, ()>, Duration)>,
+    /// Who answers for what.
+    pub(crate) roles: Roles,
+    /// What is used from the next request on.
+    pub(crate) changes: Changes,
+    /// Models that are being looked for.
+    pub(crate) choosing: FuturesUnordered<Choosing>,
     /// Who asked for the end; answered when everything is done.
     closers: Vec<oneshot::Sender<Outcome>>,
 }
@@ -153,6 +161,7 @@ pub fn start<F: Fs>(
     let handle = SessionHandle { mailbox, events: events.clone(), first: Arc::clone(&first) };
     let storage = session.log().storage();
     let asks = Asks::new(events.clone(), config.answers);
+    let roles = Roles::of(&config);
     let actor = Actor {
         session,
         config,
@@ -172,6 +181,9 @@ pub fn start<F: Fs>(
         storage,
         told: Told::Ok,
         again: None,
+        roles,
+        changes: Changes::default(),
+        choosing: FuturesUnordered::new(),
         closers: Vec::new(),
     };
     let task = tokio::spawn(async move {
@@ -244,6 +256,7 @@ impl<F: Fs> Actor<F> {
                     // Nobody can reach the session any more.
                     None => (self.gone, self.finishing) = (true, true),
                 },
+                Some(found) = self.choosing.next() => self.chosen(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
             }
@@ -335,6 +348,12 @@ impl<F: Fs> Actor<F> {
                 return;
             }
             Command::Label { target, label } => self.name_place(target, label),
+            Command::SetModel { model, role } => {
+                self.choose_model(role, &model, reply);
+                return;
+            }
+            Command::SetThinking { level } => self.set_thinking(level),
+            Command::SetTier { tier } => self.set_tier(tier),
             Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },
@@ -438,6 +457,7 @@ impl<F: Fs> Actor<F> {
                         self.asks.close();
                     }
                 },
+                Some(found) = self.choosing.next() => self.chosen(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
                 done = &mut work => return done,

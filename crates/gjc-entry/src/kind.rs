@@ -70,8 +70,10 @@ kinds! {
     OwnDelivered = "gjc.delivered",
     /// Another entry of gjc's own.
     OwnOther = "gjc.*",
-    /// `gjc.approval`. Last, because numbers of kinds stand in index files.
+    /// `gjc.approval`. New kinds come last, because their numbers stand in index files.
     OwnApproval = "gjc.approval",
+    /// `gjc.images`.
+    OwnImages = "gjc.images",
 }
 
 impl Kind {
@@ -84,6 +86,7 @@ impl Kind {
             ("custom", Some("gjc.taint")) => Self::OwnTaint,
             ("custom", Some("gjc.delivered")) => Self::OwnDelivered,
             ("custom", Some("gjc.approval")) => Self::OwnApproval,
+            ("custom", Some("gjc.images")) => Self::OwnImages,
             ("custom", Some(own)) if own.starts_with("gjc.") => Self::OwnOther,
             ("message", _) => Self::Message,
             ("compaction", _) => Self::Compaction,

@@ -18,6 +18,10 @@ pub enum Plain {
     Text(String),
     /// A list of names.
     List(Vec<String>),
+    /// A number with decimals, as it is written.
+    Decimal(String),
+    /// Values by their names, in the order of the file.
+    Map(Vec<(String, Plain)>),
 }
 
 impl Plain {
@@ -30,6 +34,8 @@ impl Plain {
             Self::Number(number) => json!(number),
             Self::Text(text) => json!(text),
             Self::List(names) => json!(names),
+            Self::Decimal(digits) => serde_json::from_str(digits).unwrap_or(Json::Null),
+            Self::Map(values) => values.iter().map(|(name, value)| (name.clone(), value.json())).collect(),
         }
     }
 
@@ -43,6 +49,11 @@ impl Plain {
             Self::Text(text) => yaml_text(text),
             Self::List(names) => {
                 format!("[{}]", names.iter().map(|name| yaml_text(name)).collect::<Vec<_>>().join(", "))
+            }
+            Self::Decimal(digits) => digits.clone(),
+            Self::Map(values) => {
+                let one = |(name, value): &(String, Self)| format!("{}: {}", yaml_text(name), value.yaml());
+                format!("{{{}}}", values.iter().map(one).collect::<Vec<_>>().join(", "))
             }
         }
     }
@@ -87,12 +98,18 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    fn new(sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), hint: None, at: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The word that may stand there too.
+    pub(crate) fn or_off(mut self, word: &str) -> Self {
+        self.sentence.push_str(&format!(" (or: {word})"));
         self
     }
 }
@@ -177,7 +194,7 @@ fn stands(node: &Node) -> &'static str {
     }
 }
 
-fn wrong_kind<T: Value>(node: &Node) -> Wrong {
+pub(crate) fn wrong_kind<T: Value>(node: &Node) -> Wrong {
     let wrong = Wrong::new(format!("{} stands here; wanted: {}", stands(node), T::wanted()));
     match &node.content {
         _ if node.is_null() => wrong.hint("give a value, or leave the line out"),
@@ -189,7 +206,7 @@ fn wrong_kind<T: Value>(node: &Node) -> Wrong {
 }
 
 /// A text of one line; plain ones must not look like anything else.
-fn text<T: Value>(node: &Node) -> Result<&str, Wrong> {
+pub(crate) fn text<T: Value>(node: &Node) -> Result<&str, Wrong> {
     match &node.content {
         Content::Scalar { text, style } if *style != Style::Plain || kind_of(text) == Kind::Text => {
             match text.chars().find(|c| c.is_control() || is_odd(*c)) {
@@ -402,7 +419,7 @@ impl Value for ModelName {
 /// The providers that a model can be of.
 const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-responses", "scripted"];
 
-fn one_of(what: &str, word: &str, choices: &[&str]) -> Result<(), Wrong> {
+pub(crate) fn one_of(what: &str, word: &str, choices: &[&str]) -> Result<(), Wrong> {
     if choices.contains(&word) {
         return Ok(());
     }
@@ -575,7 +592,7 @@ impl Value for Approval {
     }
 }
 
-fn names<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
+pub(crate) fn names<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
     choices.iter().map(|(name, _)| *name).collect()
 }
 

@@ -4,12 +4,14 @@
 mod admission;
 mod approvals;
 mod calls;
+mod choice;
 mod durability;
 mod effects;
 mod end;
 mod faces;
 mod held;
 mod labels;
+mod limits;
 mod modes;
 mod places;
 mod power_cuts;

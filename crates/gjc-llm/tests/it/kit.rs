@@ -46,7 +46,16 @@ pub(crate) fn model() -> ModelRef {
 
 pub(crate) fn env(thinking: Thinking) -> RequestEnv {
     let params = Params { max_tokens: 32_000 };
-    RequestEnv { all_tools: Vec::new(), system: blob(1), tools: blob(2), model: model(), thinking, params, renderer: 1 }
+    RequestEnv {
+        all_tools: Vec::new(),
+        system: blob(1),
+        tools: blob(2),
+        model: model(),
+        thinking,
+        tier: gjc_entry::Tier::Auto,
+        params,
+        renderer: 1,
+    }
 }
 
 pub(crate) fn text(text: &str) -> Block {

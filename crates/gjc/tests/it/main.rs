@@ -27,6 +27,7 @@ mod kill;
 mod kit;
 mod llama;
 mod locks;
+mod models;
 mod print;
 mod providers;
 mod rebuilt;
