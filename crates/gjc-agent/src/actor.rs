@@ -4,13 +4,15 @@ use crate::admit::{NotAdmitted, Session};
 use crate::approve::Allowed;
 use crate::asks::Asks;
 use crate::boundary::Prompting;
+use crate::choice::{Changes, Choosing, Roles};
 use crate::config::Config;
 use crate::events::{Events, Subscription};
 use crate::jobs::{Ask, EndWithActor, JobTable};
 use crate::shell::{Executed, PersonsCommand};
 use crate::shown::shown_as;
 use crate::turn::Beginning;
-use futures_util::FutureExt;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use gjc_context::{ContextMessage, Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
 use gjc_flow::LabelWatch;
@@ -148,6 +150,12 @@ pub(crate) struct Actor<F: Fs> {
     told: Told,
     /// While storage fails: when it is tried again, and how long was waited for that.
     again: Option<(BoxFuture<'static, ()>, Duration)>,
+    /// Who answers for what.
+    pub(crate) roles: Roles,
+    /// What is used from the next request on.
+    pub(crate) changes: Changes,
+    /// Models that are being looked for.
+    pub(crate) choosing: FuturesUnordered<Choosing>,
     /// Who asked for the end; answered when everything is done.
     closers: Vec<oneshot::Sender<Outcome>>,
 }
@@ -172,6 +180,7 @@ pub fn start<F: Fs>(
     let asks = Asks::new(events.clone(), config.answers);
     let (executed, executions) = mpsc::unbounded_channel();
     let (jobs, job_asks) = JobTable::new(events.clone(), Arc::clone(&config.env.clock));
+    let roles = Roles::of(&config);
     let actor = Actor {
         session,
         config,
@@ -200,6 +209,9 @@ pub fn start<F: Fs>(
         storage,
         told: Told::Ok,
         again: None,
+        roles,
+        changes: Changes::default(),
+        choosing: FuturesUnordered::new(),
         closers: Vec::new(),
     };
     let task = tokio::spawn(async move {
@@ -286,6 +298,7 @@ impl<F: Fs> Actor<F> {
                 },
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),
+                Some(found) = self.choosing.next() => self.chosen(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
             }
@@ -389,6 +402,12 @@ impl<F: Fs> Actor<F> {
                 return;
             }
             Command::Label { target, label } => self.name_place(target, label),
+            Command::SetModel { model, role } => {
+                self.choose_model(role, &model, reply);
+                return;
+            }
+            Command::SetThinking { level } => self.set_thinking(level),
+            Command::SetTier { tier } => self.set_tier(tier),
             Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },
@@ -494,6 +513,7 @@ impl<F: Fs> Actor<F> {
                 },
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),
+                Some(found) = self.choosing.next() => self.chosen(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
                 done = &mut work => return done,

@@ -1,12 +1,14 @@
 //! What a session runs with.
 
+use crate::choice::{Choice, Models};
 use gjc_context::Effect;
-use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking};
+use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking, Tier};
 use gjc_flow::Policy;
-use gjc_llm::{Backoff, Provider};
+use gjc_llm::{Backoff, Prices, Provider};
 use gjc_tools::{Bash, Tools};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that a session runs with.
 #[derive(Clone)]
@@ -21,10 +23,20 @@ pub struct Config {
     pub model: ModelRef,
     /// How long it may think.
     pub thinking: Thinking,
+    /// How soon it is served.
+    pub tier: Tier,
+    /// Who answers in plan mode, if somebody else.
+    pub plan: Option<Choice>,
+    /// The models that a person may change to.
+    pub models: Arc<dyn Models>,
+    /// What its answers cost.
+    pub prices: Prices,
     /// Numbers of a request.
     pub params: Params,
     /// How a request that failed is sent again.
     pub retry: Backoff,
+    /// How long it waits at most until a usage limit is reset, once in a turn; `None` ends the turn.
+    pub wait_for_quota: Option<Duration>,
     /// The tools that it may call.
     pub tools: Tools,
     /// What a person is asked before it runs.

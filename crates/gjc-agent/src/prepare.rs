@@ -379,7 +379,8 @@ fn parts(body: &Body, see: &mut dyn FnMut(Part<'_>)) {
         }
         Body::Label { label: text, .. }
         | Body::SessionInfo { name: text }
-        | Body::ThinkingLevelChange { level: text } => {
+        | Body::ThinkingLevelChange { level: text }
+        | Body::ServiceTierChange { tier: text } => {
             text.iter().for_each(|text| see(Part::Text(text)));
         }
         Body::ModeChange { mode, data } => {

@@ -4,8 +4,9 @@ use crate::actor::Actor;
 use crate::admit::{Fact, Facts, NotAdmitted};
 use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, Prompting, STEP, Stage, TURN};
 use crate::calls::wants_tools;
+use crate::limits::likely_limit;
 use crate::prepare::mend_arguments;
-use crate::request::{NoRequest, next_request};
+use crate::request::NoRequest;
 use futures_util::StreamExt;
 use gjc_context::Repeats;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Leaf, Message, UserMessage};
@@ -28,7 +29,15 @@ pub(crate) enum Beginning {
 enum Heard {
     Answer(EntryId, Box<AssistantMessage>),
     Aborted,
-    Failed(String, String),
+    /// Code, sentence, way out.
+    Failed(&'static str, String, Option<String>),
+}
+
+/// What of a turn may happen once.
+#[derive(Default)]
+pub(crate) struct Once {
+    /// It has waited for the reset of a usage limit.
+    pub(crate) waited: bool,
 }
 
 impl<F: Fs> Actor<F> {
@@ -83,11 +92,12 @@ impl<F: Fs> Actor<F> {
         if let Beginning::Prompt(prompt) = beginning {
             self.admit_prompt(prompt)?;
         }
+        let mut once = Once::default();
         loop {
-            match self.ask().await? {
+            match self.ask(&mut once).await? {
                 Heard::Aborted => return Ok(Cause::Abort),
-                Heard::Failed(code, sentence) => {
-                    self.fail(&code, sentence, None);
+                Heard::Failed(code, sentence, hint) => {
+                    self.fail(code, sentence, hint);
                     return Ok(Cause::Failure);
                 }
                 Heard::Answer(_, said) if !wants_tools(&said) => return Ok(Cause::Answer),
@@ -203,15 +213,25 @@ impl<F: Fs> Actor<F> {
         }
     }
 
-    /// One request and its answer, with retries where they are safe.
-    async fn ask(&mut self) -> Result<Heard, NotAdmitted> {
-        let rendered = next_request(&mut self.session, &self.config);
-        self.tell_notes();
-        let rendered = match rendered {
-            Ok(rendered) => rendered,
-            Err(NoRequest::NotAdmitted(failure)) => return Err(failure),
-            Err(failure) => return Ok(Heard::Failed("no_request".into(), failure.to_string())),
-        };
+    /// One request and its answer.
+    async fn ask(&mut self, once: &mut Once) -> Result<Heard, NotAdmitted> {
+        match self.ask_patiently(once).await {
+            Ok(heard) => Ok(heard),
+            Err(NoRequest::NotAdmitted(failure)) => Err(failure),
+            Err(failure) => Ok(Heard::Failed("no_request", failure.to_string(), None)),
+        }
+    }
+
+    /// With retries where they are safe, and what may be done at a provider's limits.
+    async fn ask_patiently(&mut self, once: &mut Once) -> Result<Heard, NoRequest> {
+        let mut rendered = self.request()?;
+        let mut smaller = false;
+        if let Some(most) = self.config.provider.largest().filter(|most| rendered.body.len() > *most) {
+            smaller = self.leave_pictures_out(rendered.body.len(), most)?;
+            if smaller {
+                rendered = self.request()?;
+            }
+        }
         gjc_fp::fp!("agent.request.before");
         let mut attempt = 0;
         loop {
@@ -221,8 +241,21 @@ impl<F: Fs> Actor<F> {
             gjc_fp::fp!("agent.answer.heard");
             let Some(error) = error else {
                 let end = if self.cancel.is_cancelled() { End::Aborted } else { End::Complete };
-                return self.admit_answer(assembler, end);
+                return Ok(self.admit_answer(assembler, end)?);
             };
+            if matches!(error, ProviderError::TooLarge(_)) && !smaller {
+                smaller = self.leave_pictures_out(rendered.body.len(), likely_limit(rendered.body.len()))?;
+                if smaller {
+                    rendered = self.request()?;
+                    continue;
+                }
+            }
+            if self.waits_for_quota(&error, once).await {
+                if self.cancel.is_cancelled() {
+                    return Ok(Heard::Aborted);
+                }
+                continue;
+            }
             let jitter = u64::try_from(self.session.now_millis()).unwrap_or(0);
             let delay = if error.may_retry() { self.config.retry.delay(attempt, error.after(), jitter) } else { None };
             let Some(delay) = delay else {
@@ -231,7 +264,7 @@ impl<F: Fs> Actor<F> {
                 if !assembler.clone().finish(End::Aborted, 0).content.is_empty() {
                     self.admit_answer(assembler, End::Error(sentence.clone()))?;
                 }
-                return Ok(Heard::Failed(code(&error).into(), sentence));
+                return Ok(Heard::Failed(code(&error), sentence, self.way_out(&error)));
             };
             // Whole milliseconds, rounded up: what is told is what is waited, and never less than the provider asked for.
             let delay_ms = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
@@ -303,6 +336,10 @@ impl<F: Fs> Actor<F> {
         if aborted && said.content.is_empty() {
             return Ok(Heard::Aborted);
         }
+        // Where no price is known, what a script says of its cost stays.
+        if let Some(cost) = self.config.prices.cost(&self.config.model, self.config.tier, &said.usage) {
+            said.usage.cost = cost;
+        }
         let usage = said.usage.clone();
         // The answer is made of the session's own context: it bears the session's label.
         let label = self.session.labels().label();
@@ -331,7 +368,8 @@ fn why(error: &ProviderError) -> String {
 fn code(error: &ProviderError) -> &'static str {
     match error {
         ProviderError::Retry { .. } => "provider_unavailable",
-        ProviderError::Overflow { .. } => "context_overflow",
+        // What makes a conversation shorter helps in both cases.
+        ProviderError::Overflow(_) | ProviderError::TooLarge(_) => "context_overflow",
         ProviderError::Auth { .. } => "provider_auth",
         ProviderError::Quota { .. } => "provider_quota",
         ProviderError::BadRequest(_) => "provider_bad_request",

@@ -2,7 +2,8 @@
 
 use crate::Fold;
 use gjc_entry::{
-    At, Body, DeliveryId, Entry, Kind, KindSet, Message, Own, RequestEnv, Scope, StartedJob, ToolResult, Usage,
+    At, Body, DeliveryId, Entry, Kind, KindSet, Message, ModelRef, Own, RequestEnv, Scope, StartedJob, ToolResult,
+    Usage,
 };
 use std::collections::HashSet;
 
@@ -13,24 +14,76 @@ pub struct Settings {
     pub env: Option<RequestEnv>,
     /// The model as the family's entries name it: provider and id.
     pub model: Option<(String, String)>,
+    /// The same, where it stands behind the settings that were last written: nobody has been asked with it yet.
+    pub chosen: Option<(String, String)>,
+    /// The model of plan mode, as the family's entries name it.
+    pub plan: Option<(String, String)>,
+    /// The models that were asked, each once: the family's entries know no wires.
+    models: Vec<ModelRef>,
     /// The thinking level as the family's entries name it.
     pub thinking: Option<String>,
+    /// The service tier as the family's entries name it.
+    pub tier: Option<String>,
 }
 
 impl Fold for Settings {
     const SCOPE: Scope = Scope::Path;
-    const KINDS: KindSet = KindSet::of(&[Kind::OwnEnv, Kind::ModelChange, Kind::ThinkingLevelChange]);
+    const KINDS: KindSet =
+        KindSet::of(&[Kind::OwnEnv, Kind::ModelChange, Kind::ThinkingLevelChange, Kind::ServiceTierChange]);
 
     fn step(&mut self, _: At, entry: &Entry) {
         match &entry.body {
-            Body::Own(Own::Env(env)) => self.env = Some(env.clone()),
+            Body::Own(Own::Env(env)) => {
+                if !self.models.contains(&env.model) {
+                    self.models.push(env.model.clone());
+                }
+                (self.env, self.chosen) = (Some(env.clone()), None);
+            }
             Body::ModelChange { provider, model, role } if role.as_deref().is_none_or(|role| role == "default") => {
                 self.model = Some((provider.clone(), model.clone()));
+                self.chosen.clone_from(&self.model);
+            }
+            Body::ModelChange { provider, model, role } if role.as_deref() == Some("plan") => {
+                self.plan = Some((provider.clone(), model.clone()));
             }
             Body::ThinkingLevelChange { level } => self.thinking.clone_from(level),
+            Body::ServiceTierChange { tier } => self.tier = Some(tier.clone().unwrap_or_else(|| "auto".into())),
             _ => {}
         }
     }
+}
+
+impl Settings {
+    /// Who answers in the conversation, but for plan mode: what was chosen since the last request, else who was asked last.
+    /// `None` where nothing of ours was written yet.
+    #[must_use]
+    pub fn conversation(&self) -> Option<ModelRef> {
+        let asked = &self.env.as_ref()?.model;
+        let planned = self.plan.as_ref().is_some_and(|plan| is(asked, plan));
+        match self.chosen.as_ref().or(self.model.as_ref().filter(|_| planned)) {
+            Some(named) => Some(self.known(named)),
+            None => Some(asked.clone()),
+        }
+    }
+
+    /// Who answers in plan mode, if that was chosen.
+    #[must_use]
+    pub fn planning(&self) -> Option<ModelRef> {
+        self.plan.as_ref().map(|plan| self.known(plan))
+    }
+
+    /// A model of the family's entries, with its wire: that on which it was asked, else that of its provider; empty where
+    /// neither was ever asked.
+    fn known(&self, named: &(String, String)) -> ModelRef {
+        let asked = |fits: &dyn Fn(&ModelRef) -> bool| self.models.iter().rfind(|model| fits(model));
+        let known = asked(&|model| is(model, named)).or_else(|| asked(&|model| model.provider == named.0));
+        let api = known.map(|model| model.api.clone()).unwrap_or_default();
+        ModelRef { provider: named.0.clone(), id: named.1.clone(), api }
+    }
+}
+
+fn is(model: &ModelRef, (provider, id): &(String, String)) -> bool {
+    model.provider == *provider && model.id == *id
 }
 
 /// What a session has cost, abandoned branches included.

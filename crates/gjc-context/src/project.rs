@@ -9,14 +9,17 @@
 //! - a conversation whose root is lost, or that does not begin with a person, begins with a sentence that says so;
 //! - ids of calls become unique and plain (at most 64 of `A-Z a-z 0-9 _ -`), names of tools plain, the same way each time: a
 //!   model that once made up a name must not be refused for it ever after;
+//! - pictures that an entry leaves out become a sentence;
 //! - roles that other programs write become the text that those programs send for them; what they exclude stays out.
 
+use crate::images::{leave_out, too_many};
 use crate::select::{Selection, selection};
 use crate::view::INTERRUPTED;
 use crate::{ContextMessage, Folds, Msg, Note, Said, Selected, View};
+use gjc_entry::message::ImageData;
 use gjc_entry::{
-    AssistantMessage, At, Block, Content, Fields, Leaf, Message, ModelRef, NeedsIndex, Origin, Source, StopReason,
-    ToolResult,
+    AssistantMessage, At, Block, Content, Fields, Leaf, LeftOut, Message, ModelRef, NeedsIndex, Origin, Source,
+    StopReason, ToolResult,
 };
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
@@ -26,10 +29,40 @@ use std::collections::{HashMap, HashSet};
 /// # Errors
 /// [`NeedsIndex`] when the source cannot find the path without its index.
 pub fn view(source: &dyn Source, leaf: Leaf, _folds: &mut Folds) -> Result<(View, Vec<Note>), NeedsIndex> {
-    let Selection { items, mut notes, beginning_lost } = selection(source, leaf)?;
-    let Project { view, notes: more } = project(&items, beginning_lost);
+    let selection = selection(source, leaf)?;
+    let Project { view, notes: more } = projected(&selection);
+    let mut notes = selection.notes;
     notes.extend(more);
     Ok((view, notes))
+}
+
+/// The pictures that have to be left out at a leaf, beside those that are already, so that its request has `excess` bytes less:
+/// the oldest, and no more than need be. Empty where that cannot be reached. `size`: what a picture takes in the request.
+///
+/// # Errors
+/// [`NeedsIndex`] when the source cannot find the path without its index.
+pub fn too_large(
+    source: &dyn Source,
+    leaf: Leaf,
+    excess: usize,
+    size: impl Fn(&ImageData) -> usize,
+) -> Result<Vec<LeftOut>, NeedsIndex> {
+    let selection = selection(source, leaf)?;
+    let found: HashMap<At, u32> = too_many(&projected(&selection).view, excess, size).into_iter().collect();
+    let more = |item: &Selected| {
+        let first = selection.pictures.of(&item.id).saturating_add(*found.get(&item.at)?);
+        Some(LeftOut { of: item.id.clone(), first })
+    };
+    Ok(selection.items.iter().filter_map(more).collect())
+}
+
+fn projected(Selection { items, pictures, beginning_lost, .. }: &Selection) -> Project {
+    let mut project = project(items, *beginning_lost);
+    if !pictures.is_empty() {
+        let first = items.iter().map(|item| (item.at, pictures.of(&item.id))).filter(|(_, first)| *first > 0);
+        leave_out(&mut project.view.messages, &first.collect());
+    }
+    project
 }
 
 struct Project {

@@ -3,9 +3,10 @@
 
 use crate::Note;
 use crate::edits::Edits;
+use crate::images::Pictures;
 use gjc_entry::fields::JsonObject;
 use gjc_entry::{
-    At, Body, Content, ContextPath, Damage, Entry, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, PathNode,
+    At, Body, Content, ContextPath, Damage, Entry, EntryId, Kind, KindSet, Leaf, Message, NeedsIndex, Own, PathNode,
     PathNodes, Source, Timestamp,
 };
 use serde_json::value::RawValue;
@@ -77,6 +78,8 @@ pub fn select(source: &dyn Source, leaf: Leaf) -> Result<(Vec<Selected>, Vec<Not
 pub(crate) struct Selection {
     pub(crate) items: Vec<Selected>,
     pub(crate) notes: Vec<Note>,
+    /// The pictures that are left out.
+    pub(crate) pictures: Pictures,
     /// Whether the path begins in the middle, with an entry whose parent is not in the file, and nothing stands for what
     /// came before: no summary, and no reset that somebody wanted.
     pub(crate) beginning_lost: bool,
@@ -84,8 +87,14 @@ pub(crate) struct Selection {
 
 /// As [`select`].
 pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, NeedsIndex> {
-    const CONTEXT: KindSet =
-        KindSet::of(&[Kind::Message, Kind::CustomMessage, Kind::BranchSummary, Kind::ResetBoundary, Kind::ContextEdit]);
+    const CONTEXT: KindSet = KindSet::of(&[
+        Kind::Message,
+        Kind::CustomMessage,
+        Kind::BranchSummary,
+        Kind::ResetBoundary,
+        Kind::ContextEdit,
+        Kind::OwnImages,
+    ]);
     let ContextPath { nodes: PathNodes(path), from_root } = source.context_path(leaf)?;
     let (mut notes, mut cut) = (Vec::new(), !from_root);
     let mut taken = |node: &PathNode, read: Result<Arc<Entry>, Damage>| match read {
@@ -117,7 +126,7 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
         break;
     }
     let summaries = selected.len();
-    let mut edits = Edits::default();
+    let (mut edits, mut pictures) = (Edits::default(), Pictures::default());
     let context = || (first..).zip(&path[first..]).filter(|(_, node)| CONTEXT.has(node.kind));
     let mut nodes = context();
     source.bodies(&mut context().map(|(_, node)| node.at), &mut |read| {
@@ -125,6 +134,10 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
         let Some(entry) = taken(node, read) else { return };
         if node.kind == Kind::ContextEdit {
             edits.take(&entry);
+            return;
+        }
+        if let Body::Own(Own::Images(left_out)) = &entry.body {
+            pictures.take(left_out);
             return;
         }
         // Not copied where nobody else holds it.
@@ -152,7 +165,7 @@ pub(crate) fn selection(source: &dyn Source, leaf: Leaf) -> Result<Selection, Ne
     edits.apply(&mut selected);
     let root = path.first().filter(|_| !cut).and_then(|root| source.body(root.at).ok());
     let beginning_lost = root.is_some_and(|root| root.parent.is_some());
-    Ok(Selection { items: selected, notes, beginning_lost })
+    Ok(Selection { items: selected, notes, pictures, beginning_lost })
 }
 
 impl ContextMessage {

@@ -92,6 +92,11 @@ pub enum Body {
         /// What belongs to it, for programs.
         data: Option<Box<RawValue>>,
     },
+    /// Another service tier.
+    ServiceTierChange {
+        /// The tier; absent means none in particular.
+        tier: Option<String>,
+    },
     /// The session's name.
     SessionInfo {
         /// The name.
@@ -151,6 +156,7 @@ impl Body {
             Self::ModelChange { .. } => Kind::ModelChange,
             Self::ThinkingLevelChange { .. } => Kind::ThinkingLevelChange,
             Self::ModeChange { .. } => Kind::ModeChange,
+            Self::ServiceTierChange { .. } => Kind::ServiceTierChange,
             Self::SessionInfo { .. } => Kind::SessionInfo,
             Self::Unknown { kind } => Kind::of(kind, None),
         }
@@ -385,6 +391,7 @@ impl Body {
             "mode_change" => {
                 Self::ModeChange { mode: fields.optional("mode")?, data: fields.raw("data").map(ToOwned::to_owned) }
             }
+            "service_tier_change" => Self::ServiceTierChange { tier: fields.optional("serviceTier")? },
             "session_info" => Self::SessionInfo { name: fields.optional("name")? },
             _ => Self::Unknown { kind },
         })
@@ -412,6 +419,7 @@ impl Body {
             }
             Self::ThinkingLevelChange { level } => line.field("thinkingLevel", level),
             Self::ModeChange { mode, data } => line.some("mode", mode).some("data", data),
+            Self::ServiceTierChange { tier } => line.field("serviceTier", tier),
             Self::SessionInfo { name } => line.some("name", name),
             Self::Unknown { .. } => line,
         };
@@ -433,6 +441,8 @@ mod tests {
             r#"{"type":"model_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","provider":"p","modelId":"m"}"#,
             r#"{"type":"mode_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","mode":"plan","data":{"planFile":"계획.md"}}"#,
             r#"{"type":"custom","id":"00000005","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","customType":"gjc.approval","data":{"mode":"auto-edit"}}"#,
+            r#"{"type":"service_tier_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","serviceTier":null}"#,
+            r#"{"type":"service_tier_change","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","serviceTier":"openai-only"}"#,
             r#"{"type":"brand_new","id":"x","parentId":null,"timestamp":"2026-06-05T07:18:54.123Z","z":1,"a":{"b": 2}}"#,
         ] {
             let entry = Entry::parse(line).unwrap();

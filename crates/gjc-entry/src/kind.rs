@@ -70,10 +70,12 @@ kinds! {
     OwnDelivered = "gjc.delivered",
     /// Another entry of gjc's own.
     OwnOther = "gjc.*",
-    /// `gjc.approval`. Behind, because numbers of kinds stand in index files.
+    /// `gjc.approval`. New kinds come last, because their numbers stand in index files.
     OwnApproval = "gjc.approval",
-    /// `gjc.job`. Behind, for the same reason.
+    /// `gjc.job`.
     OwnJob = "gjc.job",
+    /// `gjc.images`.
+    OwnImages = "gjc.images",
 }
 
 impl Kind {
@@ -87,6 +89,7 @@ impl Kind {
             ("custom", Some("gjc.delivered")) => Self::OwnDelivered,
             ("custom", Some("gjc.approval")) => Self::OwnApproval,
             ("custom", Some("gjc.job")) => Self::OwnJob,
+            ("custom", Some("gjc.images")) => Self::OwnImages,
             ("custom", Some(own)) if own.starts_with("gjc.") => Self::OwnOther,
             ("message", _) => Self::Message,
             ("compaction", _) => Self::Compaction,

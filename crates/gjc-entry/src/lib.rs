@@ -38,7 +38,9 @@ pub use id::{BlobRef, DeliveryId, EntryId, IdError, OpId, SessionId};
 pub use kind::{Kind, KindSet};
 pub use label::{Label, Level, Origin, UnknownLevel};
 pub use message::{AssistantMessage, Block, Content, Message, StopReason, ToolResult, Usage, UserMessage};
-pub use own::{ApprovalMode, Held, HeldBy, ModelRef, Own, Params, Part, RequestEnv, Scope, StartedJob, Thinking};
+pub use own::{
+    ApprovalMode, Held, HeldBy, LeftOut, ModelRef, Own, Params, Part, RequestEnv, Scope, StartedJob, Thinking, Tier,
+};
 pub use time::Timestamp;
 pub use tree::{
     At, Blobs, ContextPath, Leaf, Missing, NeedsIndex, Node, Ordinal, PathNode, PathNodes, Skeleton, Source,

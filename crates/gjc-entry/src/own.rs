@@ -34,6 +34,8 @@ pub enum Own {
     Approval(ApprovalMode),
     /// A background job was about to start. Until its end is delivered, the session owes the model that end.
     Job(StartedJob),
+    /// Pictures that are left out of the requests that follow, because a request had more bytes than the provider takes.
+    Images(Vec<LeftOut>),
     /// A kind that this version does not know, kept whole.
     Other {
         /// Without `gjc.`.
@@ -82,6 +84,9 @@ pub struct RequestEnv {
     pub model: ModelRef,
     /// How long it may think.
     pub thinking: Thinking,
+    /// How soon it is served. Not written where nothing is asked for, so that lines are as they were before there were tiers.
+    #[serde(default, skip_serializing_if = "Tier::is_auto")]
+    pub tier: Tier,
     /// Numbers.
     pub params: Params,
     /// The version of the code that turns a checked request into bytes. It is raised when that code changes its output.
@@ -112,6 +117,15 @@ pub enum HeldBy {
     Auto,
     /// Nothing.
     Off,
+}
+
+/// Pictures of one entry that are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The entry that holds them.
+    pub of: EntryId,
+    /// How many of its first pictures are left out, those included that were left out before.
+    pub first: u32,
 }
 
 /// A model at a provider.
@@ -234,6 +248,61 @@ impl ApprovalMode {
     }
 }
 
+/// How soon a request is served, and for which price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// As the account is set up: nothing is asked for.
+    #[default]
+    Auto,
+    /// The standard one, whatever the account is set up for.
+    Default,
+    /// Cheaper, slower, and not always there.
+    Flex,
+    /// With capacity that was bought ahead.
+    Scale,
+    /// Before others, for more.
+    Priority,
+}
+
+impl Tier {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Default, Self::Flex, Self::Scale, Self::Priority];
+
+    /// The word for it, in the family's files and in ours.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Default => "default",
+            Self::Flex => "flex",
+            Self::Scale => "scale",
+            Self::Priority => "priority",
+        }
+    }
+
+    /// What a word means; `None` for any other word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.as_str() == word)
+    }
+
+    /// What a word of the family's means for the models of a provider: it has two that are for the models of one alone.
+    #[must_use]
+    pub fn of_family(word: &str, provider: &str) -> Option<Self> {
+        let only = |whose: &str| if provider == whose { Self::Priority } else { Self::Auto };
+        match word {
+            "openai-only" => Some(only("openai")),
+            "claude-only" => Some(only("anthropic")),
+            _ => Self::of(word),
+        }
+    }
+
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
 /// Numbers of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -253,6 +322,7 @@ impl Own {
             Self::Delivered(_) => Kind::OwnDelivered,
             Self::Approval(_) => Kind::OwnApproval,
             Self::Job(_) => Kind::OwnJob,
+            Self::Images(_) => Kind::OwnImages,
             Self::Other { .. } => Kind::OwnOther,
         }
     }
@@ -262,7 +332,7 @@ impl Own {
     pub fn scope(&self) -> Scope {
         match self {
             Self::Leaf { .. } | Self::Taint | Self::Delivered(_) | Self::Approval(_) | Self::Job(_) => Scope::Session,
-            Self::Env(_) | Self::Other { .. } => Scope::Path,
+            Self::Env(_) | Self::Images(_) | Self::Other { .. } => Scope::Path,
         }
     }
 
@@ -276,6 +346,7 @@ impl Own {
             Self::Delivered(_) => "gjc.delivered".into(),
             Self::Approval(_) => "gjc.approval".into(),
             Self::Job(_) => "gjc.job".into(),
+            Self::Images(_) => "gjc.images".into(),
             Self::Other { kind, .. } => format!("gjc.{kind}"),
         }
     }
@@ -306,6 +377,10 @@ impl Own {
                 Self::Approval(ApprovalMode::of(&word).unwrap_or(ApprovalMode::ReadOnly))
             }
             "job" => Self::Job(serde_json::from_str(needed()?.get()).map_err(|error| wrong(error.to_string()))?),
+            "images" => {
+                let mut fields = Fields::parse(needed()?.get())?;
+                Self::Images(fields.required("leftOut")?)
+            }
             _ => Self::Other { kind: kind.into(), data },
         })
     }
@@ -323,6 +398,7 @@ impl Own {
             Self::Job(job) => {
                 let _ = serde_json::to_writer(out, job);
             }
+            Self::Images(left_out) => JsonObject::begin(out).field("leftOut", left_out).end(),
             Self::Other { data: Some(data), .. } => out.extend_from_slice(data.get().as_bytes()),
             Self::Other { data: None, .. } => out.extend_from_slice(b"null"),
         }

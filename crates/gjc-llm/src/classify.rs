@@ -100,7 +100,9 @@ impl Complaint {
         complaint.code = text("code");
         let details = inner.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let delay = details.iter().find_map(|detail| detail.get("retryDelay").and_then(Value::as_str));
-        complaint.after = delay.and_then(span).or(complaint.after);
+        let seconds = inner.get("resets_in_seconds").and_then(Value::as_f64);
+        let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        complaint.after = delay.and_then(span).or(seconds).or(complaint.after);
         complaint.daily = Value::from(details.to_vec()).to_string().contains("PerDay");
         complaint
     }
@@ -132,6 +134,9 @@ const QUOTA: &[&str] = &[
     "key limit exceeded",
 ];
 
+/// Words of an allowance that is given anew after hours or days: also where it is told when that is.
+const ALLOWANCE: &[&str] = &["usage_limit_reached", "usage limit has been reached"];
+
 /// Words of a conversation that does not fit.
 const OVERFLOW: &[&str] = &[
     "prompt is too long",
@@ -158,12 +163,14 @@ fn judge(status: u16, after: Option<Duration>, complaint: &Complaint) -> Provide
     let about = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     // Gemini words a limit for each minute like an empty account, but tells when it is over.
     let soon = complaint.after.is_some() && !complaint.daily;
-    let quota = about(QUOTA) && !soon;
+    let quota = about(QUOTA) && !soon || about(ALLOWANCE);
     match status {
         403 if quota => ProviderError::Quota { after, why: said },
         401 | 403 => ProviderError::Auth(said),
         402 => ProviderError::Quota { after, why: said },
-        413 => ProviderError::Overflow(said),
+        // Groq's allowance of a minute; all others mean bytes.
+        413 if about(&["tokens", "context"]) => ProviderError::Overflow(said),
+        413 => ProviderError::TooLarge(said),
         400 | 429 if quota => ProviderError::Quota { after, why: said },
         400 | 422 | 500 if about(OVERFLOW) => ProviderError::Overflow(said),
         // A request that is larger than the allowance of a minute never passes; "too many tokens" in a minute does later.
@@ -214,7 +221,7 @@ fn wait_in(text: &str) -> Option<Duration> {
 
 /// A span of time at the beginning of a text: "350ms", "12.5s", "1m2.5s", "2 seconds", "1h0m0s". `None` when it begins with
 /// anything else.
-fn span(text: &str) -> Option<Duration> {
+pub(crate) fn span(text: &str) -> Option<Duration> {
     let (mut rest, mut all) = (text.trim_start(), None::<Duration>);
     loop {
         let digits = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
@@ -252,7 +259,7 @@ mod tests {
             (400, "messages: 필드", ProviderError::BadRequest("messages: 필드".into())),
             (404, "model: x", ProviderError::BadRequest("model: x".into())),
             (400, "prompt is too long: 9 > 8", ProviderError::Overflow("prompt is too long: 9 > 8".into())),
-            (413, "Request exceeds the size", ProviderError::Overflow("Request exceeds the size".into())),
+            (413, "Request exceeds the size", ProviderError::TooLarge("Request exceeds the size".into())),
             (
                 400,
                 "Your credit balance is too low",
@@ -322,7 +329,10 @@ mod tests {
                 400,
                 r#"{"error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
             ),
-            (413, r#"{"error":{"message":"Request Entity Too Large"}}"#),
+            (
+                413,
+                r#"{"error":{"message":"Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 9000","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            ),
             (422, r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096"}"#),
             (
                 429,
@@ -331,6 +341,19 @@ mod tests {
         ] {
             let error = classify(status, None, body.as_bytes());
             assert!(matches!(error, ProviderError::Overflow(_)), "{status} {body}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_too_large_is_known_in_the_words_of_each_server() {
+        for body in [
+            r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+            r#"{"error":{"message":"Request Entity Too Large"}}"#,
+            "<html><head><title>413 Request Entity Too Large</title></head></html>",
+            "",
+        ] {
+            let error = classify(413, None, body.as_bytes());
+            assert!(matches!(error, ProviderError::TooLarge(_)), "{body}: {error:?}");
         }
     }
 

@@ -17,6 +17,11 @@ pub enum ProviderError {
     /// The conversation does not fit.
     #[error("the conversation is too long for the model: {0}; compact it or choose a model with a longer context")]
     Overflow(String),
+    /// The request has more bytes than the provider takes, whatever it says.
+    #[error(
+        "the request is too large for the provider: {0}; leave out pictures or long outputs, or begin a new session"
+    )]
+    TooLarge(String),
     /// The key is missing, wrong, or not allowed to do this.
     #[error("the provider refused the key: {0}; check the key of this provider and its permissions")]
     Auth(String),
@@ -57,9 +62,22 @@ impl ProviderError {
         }
     }
 
+    /// What the provider says, without what gjc makes of it.
+    pub(crate) fn said(&self) -> &str {
+        let (Self::Overflow(text)
+        | Self::TooLarge(text)
+        | Self::Auth(text)
+        | Self::BadRequest(text)
+        | Self::Retry { why: text, .. }
+        | Self::Quota { why: text, .. }
+        | Self::Cut { why: text, .. }) = self;
+        text
+    }
+
     /// The same error with every text in it changed by `change` (masking).
     pub(crate) fn map_text(mut self, change: impl FnOnce(&str) -> String) -> Self {
         let (Self::Overflow(text)
+        | Self::TooLarge(text)
         | Self::Auth(text)
         | Self::BadRequest(text)
         | Self::Retry { why: text, .. }

@@ -1,10 +1,10 @@
-//! What the two wires of OpenAI have in common: where a request goes, the words for thinking, how tokens are counted.
+//! What the two wires of OpenAI have in common: where a request goes, the words for thinking and tiers, how tokens are counted.
 //!
 //! Neither wire tells what a model takes, and a request is a pure function of the log: so what differs between models is
 //! decided by the model's name alone. A name that is not known here gets what most servers take.
 
-use gjc_entry::Thinking;
 use gjc_entry::message::Usage;
+use gjc_entry::{Thinking, Tier};
 use serde_json::Value;
 
 /// OpenAI's own server.
@@ -70,6 +70,11 @@ pub(crate) fn effort(model: &str, thinking: Thinking) -> Option<&'static str> {
             if later || bare.contains("codex-max") { "xhigh" } else { "high" }
         }
     })
+}
+
+/// The word for a tier (<https://platform.openai.com/docs/api-reference>); `None` asks for nothing.
+pub(crate) fn tier(tier: Tier) -> Option<&'static str> {
+    (tier != Tier::Auto).then_some(tier.as_str())
 }
 
 /// The first of these numbers that stands in an object. Paths as in `prompt_tokens_details/cached_tokens`.

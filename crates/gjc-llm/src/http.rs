@@ -5,6 +5,7 @@
 //! to an `https` address and never for `http`.
 
 use crate::error::root_cause;
+use crate::reset::reset;
 use crate::sse::{Decode, decode, decode_whole};
 use crate::{Provider, ProviderError, Rendered, Secret, StreamEvent, Unsupported, classify, retry_after};
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -66,6 +67,8 @@ pub(crate) struct Wire {
     pub(crate) key: (&'static str, &'static str),
     /// Further headers.
     pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// The most bytes of a request that its own server takes; others may take less.
+    pub(crate) largest: usize,
     /// Whether an answer that is one JSON document is taken too: some servers do not know how to stream.
     pub(crate) whole: bool,
 }
@@ -100,6 +103,10 @@ impl Provider for Remote {
 
     fn api(&self) -> &'static str {
         self.0.wire.api
+    }
+
+    fn largest(&self) -> Option<usize> {
+        Some(self.0.wire.largest)
     }
 
     fn renderer(&self) -> u16 {
@@ -164,7 +171,12 @@ impl Server {
         let status = answer.status();
         if !status.is_success() {
             let after = self.asked_for(answer.headers());
-            return Err(classify(status.as_u16(), after, &beginning(answer).await));
+            let reset = reset(answer.headers(), self.clock.wall());
+            let mut error = classify(status.as_u16(), after, &beginning(answer).await);
+            if let ProviderError::Quota { after, .. } = &mut error {
+                *after = after.or(reset);
+            }
+            return Err(error);
         }
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let lower = kind.to_ascii_lowercase();

@@ -29,6 +29,11 @@ pub trait Provider: Send + Sync + 'static {
     /// The wire's name, as in `anthropic-messages`.
     fn api(&self) -> &'static str;
 
+    /// The most bytes that a request may have, where that is known.
+    fn largest(&self) -> Option<usize> {
+        None
+    }
+
     /// The version of the rendering code, for [`gjc_entry::RequestEnv::renderer`].
     fn renderer(&self) -> u16;
 }

@@ -246,7 +246,7 @@ impl Line {
         }
         events.extend(self.usage.clone().map(StreamEvent::Usage));
         if let Some(failure) = failure {
-            let cut = ProviderError::Cut { replay_safe: false, why: one_line(&failure.to_string()) };
+            let cut = ProviderError::Cut { replay_safe: false, why: one_line(failure.said()) };
             return events.into_iter().map(Ok).chain([Err(cut)]).collect();
         }
         let usual = if calls > 0 { StopReason::ToolUse } else { StopReason::Stop };

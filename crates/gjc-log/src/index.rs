@@ -40,7 +40,7 @@ use zerocopy::{FromZeros, IntoBytes};
 pub const SMALLEST: u64 = 1 << 20;
 const MAGIC: &[u8; 8] = b"gjcindex";
 /// Another number whenever the layout or the meaning of a field (a [`gjc_entry::Kind`]'s number, say) changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD: usize = 96;
 const CHECKED: u64 = 4096;
 const NODE: usize = size_of::<Node>();

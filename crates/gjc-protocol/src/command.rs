@@ -1,7 +1,7 @@
 //! What a face may ask for.
 
 use crate::{Answer, Mode};
-use gjc_entry::{EntryId, Origin};
+use gjc_entry::{EntryId, Origin, Thinking, Tier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,6 +81,28 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
+    /// Another model, from the next request on: as it is named with `--model`, for the conversation or, with the role `plan`, for
+    /// plan mode. The reply comes when it was found, and holds
+    /// its `provider`, `model` and `api`. A session that is resumed keeps it.
+    SetModel {
+        /// `PROVIDER/MODEL`.
+        model: String,
+        /// For what.
+        #[serde(default)]
+        role: Role,
+    },
+    /// How long the model may think, from the next request on.
+    SetThinking {
+        /// `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+        #[schemars(with = "String", extend("enum" = Thinking::ALL.map(Thinking::as_str)))]
+        level: Thinking,
+    },
+    /// How soon requests are served, and for which price, from the next request on.
+    SetTier {
+        /// `auto`, `default`, `flex`, `scale` or `priority`.
+        #[schemars(with = "String", extend("enum" = Tier::ALL.map(Tier::as_str)))]
+        tier: Tier,
+    },
     /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
     /// still be read. The reply holds its `id` and `file`.
     Rescue,
@@ -92,6 +114,17 @@ pub enum Command {
     /// End the session once nothing runs and nothing waits. What is asked from then on, or waits for an answer, is not
     /// answered any more. The reply is that of `close`.
     Finish,
+}
+
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The conversation.
+    #[default]
+    Default,
+    /// The conversation in plan mode.
+    Plan,
 }
 
 /// A piece of a prompt.

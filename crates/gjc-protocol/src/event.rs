@@ -181,6 +181,16 @@ pub enum EventBody {
         /// Why.
         why: String,
     },
+    /// The provider's usage limit is reached, and the session waits for its reset; then the model is asked once more. Told at
+    /// the beginning and again while it waits, the more often the less is left. An abort ends it.
+    QuotaWait {
+        /// When the model is asked again, ISO 8601.
+        until: String,
+        /// In how many milliseconds.
+        left_ms: u64,
+        /// What the provider says.
+        why: String,
+    },
     /// Something that a person should read.
     Notice {
         /// The sentence.

@@ -11,7 +11,7 @@ mod event;
 mod snapshot;
 
 pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
-pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply};
+pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply, Role};
 pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
 pub use snapshot::{JobInfo, Partial, Queued, Snapshot, StepName};
 

@@ -4,11 +4,12 @@
 //! the command line that stands above it. Lines of documentation are those of `docs/settings.md`.
 
 use crate::folders::Folders;
+use crate::models::{OrOff, PriceList};
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
     Address, CommandLine, Count, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value, Wrong,
 };
-use crate::words::{Access, Approval, Durability, SandboxMode};
+use crate::words::{Access, Approval, Durability, SandboxMode, ServiceTier};
 use crate::yaml::Node;
 
 const SHORTER: &str = "a shorter time is stricter";
@@ -21,6 +22,21 @@ settings! {
         /// that goes on keeps its model.
         default: ModelName = ModelName("anthropic/claude-sonnet-4-5".into());
             key "models.default"; guard Guard::Trusted; flag "--model";
+        /// Who answers in plan mode, if not the model of the session. A session that goes on keeps it.
+        plan: Option<ModelName> = None;
+            key "models.plan"; guard Guard::Trusted;
+        /// How soon the requests of a new session are served, and for which price: `auto` as the account is set up, `default`
+        /// the standard way. OpenAI has `flex` (cheaper, slower, not always there), `priority` and `scale`; Anthropic uses
+        /// capacity that was bought for it, unless `default` stands here. Servers that know no tiers ignore it. A session that
+        /// goes on keeps its tier.
+        tier: ServiceTier = ServiceTier::Auto;
+            key "serviceTier"; guard Guard::Trusted;
+        /// What a million tokens of a model cost, in US dollars, where gjc does not know it or you pay another price: by the
+        /// model's name without its provider, in each tier. Cache prices that are not given are that of `input`. An answer of
+        /// a model without a price costs nothing that is told. `gjc config set` takes all of it on one line:
+        /// `{my-model: {input: 3, output: 15}}`.
+        prices: PriceList = PriceList(Vec::new());
+            key "prices"; guard Guard::Trusted;
     }
 
     /// The provider `anthropic`.
@@ -118,6 +134,12 @@ settings! {
         /// The longest wait before that. A provider that asks for more is not asked again.
         longest_delay: Patience<0, 3_600_000> = Patience(60_000);
             key "retry.longestDelay"; guard less_is_stricter::<Patience<0, 3_600_000>>(SHORTER);
+        /// The longest time that a session waits for the reset of a usage limit, where the provider names it: with a visible
+        /// countdown, which an abort ends, and once; then the turn goes on. `off`: the turn ends, and the sentence names the
+        /// time of the reset.
+        wait_for_quota: OrOff<Patience<1_000, 691_200_000>> = OrOff(None);
+            key "retry.waitForQuota";
+            guard less_is_stricter::<OrOff<Patience<1_000, 691_200_000>>>("off, then a shorter time");
     }
 
     /// The tool `bash`.

@@ -85,9 +85,9 @@ pub fn set(path: &Path, text: &str, key: &str, word: &str) -> Result<String, Not
     let document = Document::parse(path, edited.as_bytes(), Scope::User).map_err(NotSet::Broken)?;
     let mut after = flatten(parse(path, &edited).map_err(NotSet::Broken)?.as_ref());
     let took = document.entries().iter().any(|entry| entry.setting.key == key && entry.plain == plain);
-    let items = format!("{key}[");
+    let parts = [format!("{key}["), format!("{key}.")];
     let others = |tree: &mut BTreeMap<String, String>| {
-        tree.retain(|path, value| !value.is_empty() && path != key && !path.starts_with(&items));
+        tree.retain(|path, value| !value.is_empty() && path != key && !parts.iter().any(|part| path.starts_with(part)));
     };
     others(&mut before);
     others(&mut after);
@@ -242,8 +242,9 @@ fn replace(text: &str, key: &Key, node: &Node, value: &str) -> Result<Edit, (usi
             Ok(Edit { at: colon..colon, with: format!(" {value}") })
         }
         Content::Scalar { .. } | Content::List { .. } if one_line => Ok(Edit { at, with: value.into() }),
-        Content::Scalar { .. } | Content::List { .. } => Err((at.start, LINES)),
-        Content::Map { .. } => Err((at.start, "a map stands where a value is wanted")),
+        // A value that is a map: it has passed its check, or another problem of the file was told before.
+        Content::Map { flow: true, .. } if one_line => Ok(Edit { at, with: value.into() }),
+        Content::Scalar { .. } | Content::List { .. } | Content::Map { .. } => Err((at.start, LINES)),
     }
 }
 

@@ -19,6 +19,7 @@ mod edit;
 mod files;
 mod folders;
 mod merge;
+mod models;
 mod page;
 mod problem;
 mod setting;
@@ -33,6 +34,7 @@ pub use edit::{NotSet, set, unset};
 pub use files::{FileError, LARGEST, project_file, project_root, read_project, read_user, write};
 pub use folders::Folders;
 pub use merge::{Effective, Flag, Ignored, Layered, Origin, merge};
+pub use models::{ModelPrice, OrOff, PriceList};
 pub use page::{page, schema};
 pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
@@ -40,4 +42,4 @@ pub use trust::{ContentHash, Trust};
 pub use value::{
     Address, CommandLine, Count, Hosts, ModelName, OPTIONAL_TOOLS, Patience, Plain, Size, Switch, TOOLS, ToolNames,
 };
-pub use words::{Access, Approval, Durability, SandboxMode};
+pub use words::{Access, Approval, Durability, SandboxMode, ServiceTier};

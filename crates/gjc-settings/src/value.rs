@@ -18,6 +18,10 @@ pub enum Plain {
     Text(String),
     /// A list of names.
     List(Vec<String>),
+    /// A number with decimals, as it is written.
+    Decimal(String),
+    /// Values by their names, in the order of the file.
+    Map(Vec<(String, Plain)>),
 }
 
 impl Plain {
@@ -30,6 +34,8 @@ impl Plain {
             Self::Number(number) => json!(number),
             Self::Text(text) => json!(text),
             Self::List(names) => json!(names),
+            Self::Decimal(digits) => serde_json::from_str(digits).unwrap_or(Json::Null),
+            Self::Map(values) => values.iter().map(|(name, value)| (name.clone(), value.json())).collect(),
         }
     }
 
@@ -43,6 +49,11 @@ impl Plain {
             Self::Text(text) => yaml_text(text),
             Self::List(names) => {
                 format!("[{}]", names.iter().map(|name| yaml_text(name)).collect::<Vec<_>>().join(", "))
+            }
+            Self::Decimal(digits) => digits.clone(),
+            Self::Map(values) => {
+                let one = |(name, value): &(String, Self)| format!("{}: {}", yaml_text(name), value.yaml());
+                format!("{{{}}}", values.iter().map(one).collect::<Vec<_>>().join(", "))
             }
         }
     }
@@ -91,8 +102,14 @@ impl Wrong {
         Self { sentence: sentence.into(), hint: None, at: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The word that may stand there too.
+    pub(crate) fn or_off(mut self, word: &str) -> Self {
+        self.sentence.push_str(&format!(" (or: {word})"));
         self
     }
 }

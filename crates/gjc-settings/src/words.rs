@@ -18,6 +18,12 @@ macro_rules! words {
 
         impl $Name {
             const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// Its word.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $( Self::$Variant => $word, )+ }
+            }
         }
 
         impl Value for $Name {
@@ -39,7 +45,7 @@ macro_rules! words {
             }
 
             fn write(&self) -> Plain {
-                Plain::Text(match self { $( Self::$Variant => $word, )+ }.into())
+                Plain::Text(self.word().into())
             }
         }
     };
@@ -66,6 +72,22 @@ words! {
         Auto = "auto",
         /// Not at all.
         Off = "off",
+    }
+}
+
+words! {
+    /// How soon requests are served. Which of them is stricter nobody can say.
+    ServiceTier("service tier") {
+        /// As the account is set up.
+        Auto = "auto",
+        /// The standard one.
+        Default = "default",
+        /// Cheaper and slower.
+        Flex = "flex",
+        /// With capacity that was bought ahead.
+        Scale = "scale",
+        /// Before others, for more.
+        Priority = "priority",
     }
 }
 

@@ -118,7 +118,9 @@ impl Bash {
     }
 }
 
-fn is_secret(name: &str) -> bool {
+/// Whether a variable of this name holds a key, a token or a password.
+#[must_use]
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_NAMES.contains(&name.as_str())
         || SECRET_ENDS.iter().any(|end| name.ends_with(end))

@@ -39,7 +39,7 @@ mod write;
 
 pub use artifacts::Artifacts;
 pub use ask::Ask;
-pub use bash::{Bash, Limits};
+pub use bash::{Bash, Limits, is_secret};
 pub use command::Ran;
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;

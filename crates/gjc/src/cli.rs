@@ -93,6 +93,10 @@ pub(crate) struct SessionArgs {
     /// A file whose text follows the system prompt.
     #[arg(long, value_name = "FILE")]
     pub(crate) append_system_prompt: Option<PathBuf>,
+    /// Write the model's answers to this file, as a script for `--model scripted/FILE.jsonl`: for a bug report. Keys and tokens
+    /// are left out of it, everything else is in it. A script that is there goes on; another file is not touched.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Only these tools, separated by commas; an empty value gives none. By default those that the session had, in a new
     /// session those of the settings (tools).
     #[arg(long, value_name = "A,B", value_delimiter = ',')]

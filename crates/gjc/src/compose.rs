@@ -6,13 +6,14 @@ use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
 use crate::prompt::PromptFiles;
-use crate::providers::{Chosen, choose, name_of};
+use crate::providers::{Available, choose, name_of};
+use crate::record::Recorder;
 use crate::{out, settings};
-use gjc_agent::{Config, Session, SessionHandle};
+use gjc_agent::{Choice, Config, Session, SessionHandle};
 use gjc_context::{Approved, Folds, ToolDef};
-use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Held, Leaf, Level, Params, Thinking};
+use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Held, Leaf, Level, ModelRef, Thinking, Tier};
 use gjc_flow::{Policy, Runtime};
-use gjc_llm::Backoff;
+use gjc_llm::{Backoff, Prices, Rates, scripted};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_process::OutputCap;
@@ -65,12 +66,31 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     let project = before.cwd.as_deref().filter(|_| args.cwd.is_none()).and_then(|cwd| real_dir(cwd).ok());
     let (effective, has_project_settings, mut notices) =
         settings::of_session(env, args, project.as_deref().unwrap_or(&here))?;
+    let effective = Arc::new(effective);
     let settings = &effective.settings;
     let named = match before.model {
         Some(had) if args.model.is_none() => had,
         _ => settings.models.default.0.clone(),
     };
-    let Chosen { provider, model, max_tokens } = choose(env, &named, &effective).await?;
+    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
+    let chosen = choose(env, &named, &effective).await?;
+    let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
+    let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
+        // A session goes on without it: its key may be on another machine.
+        Some(name) => match choose(env, name, &effective).await {
+            Ok(chosen) => Some(chosen.recorded(recorder.as_ref())),
+            Err(failure) => {
+                let sentence = failure.sentence();
+                notices.push(format!(
+                    "the model of plan mode, {name}, cannot be used: {sentence}; the session's own answers there"
+                ));
+                None
+            }
+        },
+        None => None,
+    };
+    let tier = before.tier.unwrap_or_else(|| settings.models.tier.word().into());
+    let tier = Tier::of_family(&tier, &model.provider).unwrap_or_default();
     let Decided { confinement, held, notices: about_commands } = decide(env, &args.commands, settings, before.held)?;
     let tools = gjc_tools::builtin_within(&env.vars, confinement.clone(), bash_limits(settings));
     let tools = if settings.fetch.enabled.0 { tools.with(Arc::new(Fetch::new(reach(settings)))) } else { tools };
@@ -115,7 +135,12 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         provider,
         model,
         thinking: args.thinking.map(Into::into).or(before.thinking).unwrap_or_default(),
-        params: Params { max_tokens },
+        tier,
+        prices: prices(settings),
+        plan,
+        models: Arc::new(Available { env: env.clone(), effective: Arc::clone(&effective), recorder }),
+        params,
+        wait_for_quota: settings.retry.wait_for_quota.0.map(gjc_settings::Patience::duration),
         retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
         tools,
         approval,
@@ -191,6 +216,14 @@ fn bash_limits(settings: &Settings) -> Limits {
         shown: OutputCap { keep_head: size(bash.keep_head.0), keep_tail: size(bash.keep_tail.0) },
         poll: settings.jobs.poll_wait.duration(),
     }
+}
+
+/// What models cost, with the prices that a person has set.
+fn prices(settings: &Settings) -> Prices {
+    Prices::with(settings.models.prices.0.iter().map(|(model, price)| {
+        let gjc_settings::ModelPrice { input, output, cache_read, cache_write } = *price;
+        (model.clone(), Rates { input, output, cache_read, cache_write })
+    }))
 }
 
 /// A new session of a folder; in memory unless `stored`.
@@ -305,7 +338,11 @@ struct Before {
     /// The folder that it worked in.
     cwd: Option<PathBuf>,
     model: Option<String>,
+    /// The model of plan mode, if one was chosen.
+    plan: Option<String>,
     thinking: Option<Thinking>,
+    /// As the family's entries name it.
+    tier: Option<String>,
     tools: Option<Vec<String>>,
     approval: Option<ApprovalMode>,
     held: Option<Held>,
@@ -318,15 +355,22 @@ impl Before {
         let cwd = Some(PathBuf::from(&reader.header().cwd)).filter(|cwd| !cwd.as_os_str().is_empty());
         let mut folds = Folds::default();
         let found = folds.get::<gjc_context::Settings>(&reader, Leaf::Current).cloned().unwrap_or_default();
-        // What another program has chosen since counts, also where there are no settings of ours.
-        let thinking = found.thinking.as_deref().and_then(Thinking::of);
+        // What another program has chosen since counts, also where there are no settings of ours; but no script is played
+        // because another program says so.
+        let other = |model: &ModelRef| model.provider != scripted::API;
+        let plan = found.planning().filter(other).map(|model| name_of(&model));
+        let conversation = found.conversation().filter(|model| found.chosen.is_none() || other(model));
+        let (thinking, tier) = (found.thinking.as_deref().and_then(Thinking::of), found.tier);
         let approval = folds.get::<Approved>(&reader, Leaf::Current).ok().and_then(|approved| approved.0);
-        let Some(settings) = found.env else { return Ok(Self { cwd, thinking, approval, ..Self::default() }) };
+        let Some(settings) = found.env else {
+            return Ok(Self { cwd, plan, thinking, tier, approval, ..Self::default() });
+        };
         let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
         let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
         Ok(Self {
             cwd,
-            model: Some(name_of(&settings.model)),
+            model: Some(name_of(&conversation.unwrap_or(settings.model))),
+            plan,
             thinking: thinking.or(Some(settings.thinking)),
             tools: match settings.all_tools {
                 shown if shown.is_empty() => defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
@@ -334,6 +378,7 @@ impl Before {
             },
             approval,
             held: settings.held,
+            tier: tier.or_else(|| Some(settings.tier.as_str().into())),
         })
     }
 }

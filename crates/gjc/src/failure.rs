@@ -39,6 +39,16 @@ impl Failure {
         self
     }
 
+    /// What happened.
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
+    /// As an answer to a command.
+    pub(crate) fn refusal(self, code: &str) -> gjc_protocol::Refusal {
+        gjc_protocol::Refusal { hint: self.hint, ..gjc_protocol::Refusal::new(code, self.sentence) }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         self.code
     }

@@ -25,6 +25,7 @@ mod print;
 mod prompt;
 mod prompts;
 mod providers;
+mod record;
 mod rpc;
 #[cfg(test)]
 mod schemas;

@@ -97,6 +97,9 @@ impl Printed {
             EventBody::Retry { attempt, delay_ms, why } => {
                 out::notice(&format!("gjc: {why} (attempt {attempt} in {:.1} s)", delay_ms as f64 / 1000.0));
             }
+            EventBody::QuotaWait { until, why, .. } => {
+                out::notice(&format!("gjc: {why} (waiting until {until}; Ctrl+C ends it)"));
+            }
             EventBody::Notice { text } => out::notice(&format!("gjc: {text}")),
             EventBody::Rescued { file, .. } => {
                 let what = "the session's file was changed or taken away by another program; all that could still be read is in";

@@ -3,11 +3,14 @@
 
 use crate::cli::KeyOf;
 use crate::failure::Failure;
+use crate::record::Recorder;
 use crate::settings::misuse;
 use crate::{key, keyring};
-use gjc_entry::{Env, ModelRef};
+use gjc_agent::{Choice, Models};
+use gjc_entry::{BoxFuture, Env, ModelRef, Params};
 use gjc_llm::scripted::ScriptedModel;
-use gjc_llm::{HttpConfig, Provider, Secret, anthropic, openai, openai_responses, scripted};
+use gjc_llm::{HttpConfig, Provider, Recording, Secret, anthropic, openai, openai_responses, scripted};
+use gjc_protocol::Refusal;
 use gjc_settings::{Address, CommandLine, Effective, Origin};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ pub(crate) struct Chosen {
     /// The most tokens of one answer; 0 leaves it to the server. The Messages API wants a number; servers of the other two have a
     /// limit for each model, and refuse a number above it.
     pub(crate) max_tokens: u32,
+    /// The key, to leave it out of what is recorded.
+    pub(crate) key: Option<Secret>,
 }
 
 /// The name that means a model: what stands behind `--model`. The wire of OpenAI's models is part of their name.
@@ -45,7 +50,7 @@ pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Res
     let (name, id) = named.split_once('/').filter(|(_, id)| !id.is_empty()).ok_or_else(wrong)?;
     let model = |provider: &str, api: &str| ModelRef { provider: provider.into(), id: id.into(), api: api.into() };
     let clock = || Arc::clone(&env.clock);
-    let (provider, model, max_tokens): (Arc<dyn Provider>, _, _) = match name {
+    let (provider, model, max_tokens, key): (Arc<dyn Provider>, _, _, _) = match name {
         "anthropic" => {
             let settings = &effective.settings.anthropic;
             let key = key(env, effective, KeyOf::Anthropic, settings.key_command.as_ref()).await?;
@@ -53,25 +58,57 @@ pub(crate) async fn choose(env: &Env, named: &str, effective: &Effective) -> Res
             if key.is_none() && url.is_none() {
                 return Err(no_key(KeyOf::Anthropic));
             }
-            let config = HttpConfig { key, ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
-            (Arc::new(anthropic::remote(config, clock())), model("anthropic", anthropic::API), 32_000)
+            let config = HttpConfig { key: key.clone(), ..HttpConfig::new(url.unwrap_or(anthropic::URL)) };
+            (Arc::new(anthropic::remote(config, clock())), model("anthropic", anthropic::API), 32_000, key)
         }
         "openai" => {
-            let provider = openai::remote(openai_config(env, effective).await?, clock());
-            (Arc::new(provider), model("openai", openai::API), 0)
+            let config = openai_config(env, effective).await?;
+            let key = config.key.clone();
+            (Arc::new(openai::remote(config, clock())), model("openai", openai::API), 0, key)
         }
         "openai-responses" => {
-            let provider = openai_responses::remote(openai_config(env, effective).await?, clock());
-            (Arc::new(provider), model("openai", openai_responses::API), 0)
+            let config = openai_config(env, effective).await?;
+            let key = config.key.clone();
+            (Arc::new(openai_responses::remote(config, clock())), model("openai", openai_responses::API), 0, key)
         }
         "scripted" => {
             let script = ScriptedModel::load(Path::new(id)).map_err(|error| Failure::new(error.to_string()))?;
             let player = script.player([scripted::MAIN], clock());
-            (Arc::new(player), model("scripted", scripted::API), 32_000)
+            (Arc::new(player), model("scripted", scripted::API), 32_000, None)
         }
         _ => return Err(wrong()),
     };
-    Ok(Chosen { provider, model, max_tokens })
+    Ok(Chosen { provider, model, max_tokens, key })
+}
+
+/// The models that a person may change to while a session runs, by the settings that it began with.
+pub(crate) struct Available {
+    pub(crate) env: Env,
+    pub(crate) effective: Arc<Effective>,
+    pub(crate) recorder: Option<Recorder>,
+}
+
+impl Models for Available {
+    fn choose(&self, name: &str) -> BoxFuture<'static, Result<Choice, Refusal>> {
+        let (env, effective, recorder) = (self.env.clone(), Arc::clone(&self.effective), self.recorder.clone());
+        let name = name.to_owned();
+        Box::pin(async move {
+            let chosen = choose(&env, &name, &effective).await.map_err(|failure| failure.refusal("unknown_model"))?;
+            Ok(chosen.recorded(recorder.as_ref()))
+        })
+    }
+}
+
+impl Chosen {
+    /// As a session has it, with what it says written down where that is wanted.
+    pub(crate) fn recorded(self, recorder: Option<&Recorder>) -> Choice {
+        let Self { provider, model, max_tokens, key } = self;
+        let provider = match recorder {
+            Some(recorder) => Arc::new(Recording::new(provider, Arc::clone(&recorder.lines), recorder.mask(key))),
+            None => provider,
+        };
+        Choice { provider, model, params: Params { max_tokens } }
+    }
 }
 
 /// The variable of a provider's key.

@@ -49,7 +49,8 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                     // command causes is told before the reply.
                     match command_of(&line) {
                         Ok(Cmd { id, command }) => {
-                            let late = matches!(command, Command::Close | Command::Finish);
+                            // These may take their time, and nothing else waits for them.
+                            let late = matches!(command, Command::Close | Command::Finish | Command::SetModel { .. });
                             let back = matches!(command, Command::Unqueue).then(|| keeper.clone());
                             let _ = ask.send(Asked { id: Some(id), outcome, late, back });
                             if let Command::Prompt { parts, .. } = &command {

@@ -4,6 +4,7 @@
 mod admission;
 mod approvals;
 mod calls;
+mod choice;
 mod durability;
 mod effects;
 mod end;
@@ -11,6 +12,7 @@ mod faces;
 mod held;
 mod jobs;
 mod labels;
+mod limits;
 mod modes;
 mod places;
 mod power_cuts;

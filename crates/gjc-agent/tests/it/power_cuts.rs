@@ -62,6 +62,7 @@ fn env(system: gjc_entry::BlobRef) -> RequestEnv {
         tools: system,
         model: ModelRef { provider: "p".into(), id: "m".into(), api: "a".into() },
         thinking: Thinking::Off,
+        tier: gjc_entry::Tier::Auto,
         params: Params { max_tokens: 1 },
         renderer: 1,
         held: None,

@@ -160,3 +160,47 @@ fn without_an_index_path_folds_work_and_session_folds_say_so() {
     assert_eq!(folds.get::<Ever>(&source, Leaf::Current), Err(NeedsIndex));
     assert_eq!(folds.get::<Ever>(&source.0, Leaf::Current).unwrap().0.len(), 1, "and catch up later");
 }
+
+#[test]
+fn the_model_of_the_conversation_is_told_from_that_of_plan_mode() {
+    let env = |provider: &str, id: &str, api: &str| {
+        let blob: gjc_entry::BlobRef =
+            serde_json::from_value(format!("blob:sha256:{}", "0".repeat(64)).into()).unwrap();
+        Body::Own(Own::Env(gjc_entry::RequestEnv {
+            all_tools: Vec::new(),
+            system: blob,
+            tools: blob,
+            model: gjc_entry::ModelRef { provider: provider.into(), id: id.into(), api: api.into() },
+            thinking: gjc_entry::Thinking::Off,
+            tier: gjc_entry::Tier::Auto,
+            params: gjc_entry::Params { max_tokens: 1 },
+            renderer: 1,
+        }))
+    };
+    let change = |provider: &str, model: &str, role: Option<&str>| Body::ModelChange {
+        provider: provider.into(),
+        model: model.into(),
+        role: role.map(Into::into),
+    };
+    let mut tree = Tree::default();
+    let mut folds = Folds::default();
+    let mut now = |body: Option<Body>| {
+        if let Some(body) = body {
+            tree.say(body);
+        }
+        let found = folds.get::<Settings>(&tree, Leaf::Current).unwrap();
+        let name = |model: gjc_entry::ModelRef| format!("{}/{}/{}", model.provider, model.id, model.api);
+        (found.conversation().map(name), found.planning().map(name))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(now(None), (None, None));
+    assert_eq!(now(Some(change("a", "old", None))), (None, None), "of another program, before anything of ours");
+    assert_eq!(now(Some(env("o", "one", "wire-1"))).0, some("o/one/wire-1"));
+    assert_eq!(now(Some(change("o", "two", None))).0, some("o/two/wire-1"), "chosen since, on its provider's wire");
+    assert_eq!(now(Some(env("o", "two", "wire-2"))).0, some("o/two/wire-2"));
+    let plan = now(Some(change("p", "plan", Some("plan"))));
+    assert_eq!(plan, (some("o/two/wire-2"), some("p/plan/")));
+    let plan = now(Some(env("p", "plan", "wire-3")));
+    assert_eq!(plan, (some("o/two/wire-2"), some("p/plan/wire-3")), "in plan mode the conversation keeps its own");
+    assert_eq!(now(Some(change("o", "one", None))).0, some("o/one/wire-1"));
+}

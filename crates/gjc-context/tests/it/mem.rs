@@ -178,6 +178,7 @@ pub(crate) fn checked_against(view: View, unedited: &View) -> Result<Checked<Req
         tools: BlobRef([2; 32]),
         model: ModelRef { provider: "anthropic".into(), id: "claude-x".into(), api: "anthropic-messages".into() },
         thinking: Thinking::Off,
+        tier: gjc_entry::Tier::Auto,
         params: Params { max_tokens: 1000 },
         renderer: 1,
         held: None,

@@ -17,6 +17,8 @@ const WIRE: Wire = Wire {
     endpoint,
     key: ("x-api-key", ""),
     headers: &[("anthropic-version", "2023-06-01")],
+    // <https://platform.claude.com/docs/en/api/overview#request-size-limits>
+    largest: 32 << 20,
     whole: false,
 };
 

@@ -3,14 +3,14 @@
 use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
 use gjc_context::{BlockAt, Layout, Msg, Request, Said, Turn};
-use gjc_entry::{Blobs, Block, JsonObject, RequestEnv, Thinking};
+use gjc_entry::{Blobs, Block, JsonObject, RequestEnv, Thinking, Tier};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The most `cache_control` marks that the API takes in one request.
 const MARKS: usize = 4;
 
-/// Renders a request: model, max_tokens, stream, system, tools, thinking, messages.
+/// Renders a request: model, max_tokens, stream, system, tools, thinking, service_tier, messages.
 ///
 /// What the API refuses is left out the same way each time: blank texts, thinking without a signature or of another
 /// provider, pictures that are lost or of a type that it does not read (a sentence stands in their place).
@@ -58,6 +58,9 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
             JsonObject::begin(out).field("type", "enabled").field("budget_tokens", &budget).end();
         });
     }
+    if let Some(tier) = tier(env.tier) {
+        body.field("service_tier", tier);
+    }
     body.with("messages", |out| {
         list(out, &turns, |out, (role, messages)| {
             let mut object = JsonObject::begin(out);
@@ -67,6 +70,16 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
     });
     body.end();
     Ok(Rendered { body: out.into(), layout })
+}
+
+/// The word for a tier; `None` asks for nothing. The API knows its standard tier, and the one with capacity that was bought, which
+/// `auto` uses as long as there is some (<https://platform.claude.com/docs/en/api/service-tiers>).
+fn tier(tier: Tier) -> Option<&'static str> {
+    match tier {
+        Tier::Default => Some("standard_only"),
+        Tier::Priority | Tier::Scale => Some("auto"),
+        Tier::Auto | Tier::Flex => None,
+    }
 }
 
 /// One block of the wire.

@@ -15,6 +15,8 @@ const WIRE: Wire = Wire {
     endpoint: |base| family::endpoint(base, "chat/completions"),
     key: KEY,
     headers: &[],
+    // <https://platform.openai.com/docs/guides/images-vision>: the pictures of a request.
+    largest: 50 << 20,
     whole: true,
 };
 

@@ -1,6 +1,6 @@
 //! A request as the body of `POST /v1/chat/completions`. The order of keys is the order of the code.
 
-use crate::family::{effort, reasons};
+use crate::family::{effort, reasons, tier};
 use crate::items::{self, Items};
 use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// What stands before the text of a result that is a failure: the wire has no field for that.
 const FAILED: &str = "(failed) ";
 
-/// Renders a request: model, max_tokens, stream, stream_options, reasoning_effort, tools, messages.
+/// Renders a request: model, max_tokens, stream, stream_options, reasoning_effort, service_tier, tools, messages.
 ///
 /// - A limit of 0 tokens is left to the server. OpenAI's thinking models get it as `max_completion_tokens`, all others as
 ///   `max_tokens`: servers know one of the two.
@@ -38,6 +38,9 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
     body.with("stream_options", |out| JsonObject::begin(out).field("include_usage", &true).end());
     if let Some(effort) = effort(&env.model.id, env.thinking) {
         body.field("reasoning_effort", effort);
+    }
+    if let Some(tier) = tier(env.tier) {
+        body.field("service_tier", tier);
     }
     if !tools.is_empty() {
         body.with("tools", |out| {

@@ -1,6 +1,6 @@
 //! A request as the body of `POST /v1/responses`. The order of keys is the order of the code.
 
-use crate::family::{effort, reasons};
+use crate::family::{effort, reasons, tier};
 use crate::items::{self, Items};
 use crate::parts::{Head, Shown, arguments, list, shown, some_text};
 use crate::{Rendered, Unsupported};
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// What stands before the text of a result that is a failure: the wire has no field for that.
 const FAILED: &str = "(failed) ";
 
-/// Renders a request: model, max_output_tokens, stream, store, include, reasoning, instructions, tools, input.
+/// Renders a request: model, max_output_tokens, stream, store, include, reasoning, service_tier, instructions, tools, input.
 ///
 /// - A limit of 0 tokens is left to the server.
 /// - Thinking that the asked model itself signed goes back as its reasoning item, without the item's id: the server kept none. Any
@@ -40,6 +40,9 @@ pub fn render(request: &Request, blobs: &dyn Blobs) -> Result<Rendered, Unsuppor
         body.with("reasoning", |out| {
             JsonObject::begin(out).field("effort", effort).field("summary", "auto").end();
         });
+    }
+    if let Some(tier) = tier(env.tier) {
+        body.field("service_tier", tier);
     }
     if !system.is_empty() {
         body.field("instructions", &system);

@@ -52,6 +52,7 @@ pub(crate) fn env(thinking: Thinking) -> RequestEnv {
         tools: blob(2),
         model: model(),
         thinking,
+        tier: gjc_entry::Tier::Auto,
         params,
         renderer: 1,
         held: None,

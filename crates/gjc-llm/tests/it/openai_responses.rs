@@ -195,6 +195,7 @@ fn env(id: &str, thinking: Thinking) -> RequestEnv {
         tools: blob(2),
         model,
         thinking,
+        tier: gjc_entry::Tier::Auto,
         params: Params { max_tokens: 32_000 },
         renderer: 1,
         held: None,

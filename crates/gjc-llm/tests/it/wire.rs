@@ -31,7 +31,7 @@ fn errors_in_the_stream_mean_what_their_place_says() {
     assert!(matches!(only(error("rate_limit_error")), ProviderError::Retry { .. }));
     assert!(matches!(only(error("authentication_error")), ProviderError::Auth(_)));
     assert!(matches!(only(error("billing_error")), ProviderError::Quota { .. }));
-    assert!(matches!(only(error("request_too_large")), ProviderError::Overflow(_)));
+    assert!(matches!(only(error("request_too_large")), ProviderError::TooLarge(_)));
     assert!(matches!(only(error("invalid_request_error")), ProviderError::BadRequest(_)));
     let middle = &recorded()[..recorded().find("event: message_delta").unwrap()];
     let late = only(middle.to_owned() + &error("overloaded_error"));

@@ -94,6 +94,7 @@ impl Wire {
             tools,
             model: self.model.clone(),
             thinking: Thinking::Low,
+            tier: gjc_entry::Tier::Auto,
             params,
             renderer: 1,
             held: None,

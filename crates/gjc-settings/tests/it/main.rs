@@ -5,4 +5,5 @@ mod editing;
 mod files;
 mod guards;
 mod page;
+mod prices;
 mod reading;

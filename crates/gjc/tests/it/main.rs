@@ -34,6 +34,7 @@ mod kill;
 mod kit;
 mod llama;
 mod locks;
+mod models;
 mod persons;
 mod print;
 mod providers;
