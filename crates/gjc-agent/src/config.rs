@@ -1,5 +1,6 @@
 //! What a session runs with.
 
+use crate::hooks::Hooks;
 use gjc_context::Effect;
 use gjc_entry::{ApprovalMode, Env, Label, ModelRef, Params, Thinking};
 use gjc_flow::Policy;
@@ -41,6 +42,8 @@ pub struct Config {
     pub with_day: bool,
     /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.
     pub effects: Vec<Arc<dyn Effect>>,
+    /// The person's programs that are asked or told at events.
+    pub hooks: Hooks,
 }
 
 impl Config {

@@ -9,7 +9,8 @@
 //! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
 //!    [`boundary::TURN`]** and stands nowhere else
-//! 7. `events`: faces read; a slow one is told to resync, no other notices
+//! 7. `hooks`: programs of a person that are asked or told
+//! 8. `events`: faces read; a slow one is told to resync, no other notices
 //!
 //! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
 //! face.
@@ -24,6 +25,7 @@ mod asks;
 mod calls;
 mod config;
 mod events;
+mod hooks;
 mod mode;
 mod prepare;
 mod recover;
@@ -36,4 +38,5 @@ pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use config::Config;
 pub use events::{Events, Subscription};
+pub use hooks::{Hook, Hooks, Vouch};
 pub use shown::{shown, shown_as};

@@ -18,6 +18,8 @@ pub enum Plain {
     Text(String),
     /// A list of names.
     List(Vec<String>),
+    /// A list of maps, each of a few names with their values.
+    Maps(Vec<Vec<(&'static str, Plain)>>),
 }
 
 impl Plain {
@@ -30,6 +32,12 @@ impl Plain {
             Self::Number(number) => json!(number),
             Self::Text(text) => json!(text),
             Self::List(names) => json!(names),
+            Self::Maps(maps) => {
+                let map = |map: &Vec<(&'static str, Self)>| -> Json {
+                    map.iter().map(|(name, value)| ((*name).to_owned(), value.json())).collect()
+                };
+                maps.iter().map(map).collect()
+            }
         }
     }
 
@@ -43,6 +51,14 @@ impl Plain {
             Self::Text(text) => yaml_text(text),
             Self::List(names) => {
                 format!("[{}]", names.iter().map(|name| yaml_text(name)).collect::<Vec<_>>().join(", "))
+            }
+            Self::Maps(maps) => {
+                let map = |map: &Vec<(&'static str, Self)>| {
+                    let pairs: Vec<String> =
+                        map.iter().map(|(name, value)| format!("{name}: {}", value.yaml())).collect();
+                    format!("{{{}}}", pairs.join(", "))
+                };
+                format!("[{}]", maps.iter().map(map).collect::<Vec<_>>().join(", "))
             }
         }
     }
@@ -87,11 +103,11 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    fn new(sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), hint: None, at: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -111,9 +127,13 @@ pub(crate) trait Value: Sized {
     fn typed(word: &str) -> Node {
         scalar(word, Style::Quoted)
     }
+    /// What a person's value and a project's are together, where the project's only adds ([`crate::Guard::Adds`]).
+    fn join(_person: &Node, _project: &Node) -> Option<Node> {
+        None
+    }
 }
 
-fn scalar(word: &str, style: Style) -> Node {
+pub(crate) fn scalar(word: &str, style: Style) -> Node {
     Node { bytes: 0..word.len(), content: Content::Scalar { text: word.into(), style } }
 }
 
@@ -177,7 +197,7 @@ fn stands(node: &Node) -> &'static str {
     }
 }
 
-fn wrong_kind<T: Value>(node: &Node) -> Wrong {
+pub(crate) fn wrong_kind<T: Value>(node: &Node) -> Wrong {
     let wrong = Wrong::new(format!("{} stands here; wanted: {}", stands(node), T::wanted()));
     match &node.content {
         _ if node.is_null() => wrong.hint("give a value, or leave the line out"),

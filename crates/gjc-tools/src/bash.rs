@@ -104,7 +104,9 @@ impl Bash {
     }
 }
 
-fn is_secret(name: &str) -> bool {
+/// Whether a variable's name is that of a secret (see [`Bash::new`]): no program that gjc starts for a model or a hook gets it.
+#[must_use]
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_NAMES.contains(&name.as_str())
         || SECRET_ENDS.iter().any(|end| name.ends_with(end))

@@ -34,7 +34,7 @@ mod work;
 mod write;
 
 pub use ask::Ask;
-pub use bash::{Bash, Limits};
+pub use bash::{Bash, Limits, is_secret};
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};
 pub use edit::Edit;
 pub use fetch::{Fetch, Reach};

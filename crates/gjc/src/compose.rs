@@ -6,7 +6,8 @@ use crate::history::Keeper;
 use crate::instructions::Instructions;
 use crate::prompt::PromptFiles;
 use crate::providers::{Chosen, choose, name_of};
-use crate::{out, settings};
+use crate::skills::Skills;
+use crate::{hooks, out, settings};
 use gjc_agent::{Config, Session, SessionHandle};
 use gjc_context::{Approved, Folds, ToolDef};
 use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Leaf, Level, Params, Thinking};
@@ -93,8 +94,12 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let instructions = Instructions::read(&env.dirs.agent, &cwd, args.trust_project);
     notices.extend(instructions.notices.iter().cloned());
-    if args.trust_project && !has_project_settings && !instructions.of_project {
-        notices.push("the project has neither settings nor instructions to trust".into());
+    let skills = Skills::read(&env.dirs.agent, &cwd, args.trust_project);
+    notices.extend(skills.notices.iter().cloned());
+    let (hooks, more) = hooks::of_session(env, settings, &cwd, args.trust_project);
+    notices.extend(more);
+    if args.trust_project && !has_project_settings && !instructions.of_project && !skills.of_project {
+        notices.push("the project has no settings, instructions or skills to trust".into());
     }
     if tools.get("bash").is_some() {
         notices.extend(confinement.notices(&cwd));
@@ -103,10 +108,11 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: files.system(&cwd) + &instructions.section(),
+        system: files.system(&cwd) + &instructions.section() + &skills.section(&tools.names()),
         system_label: instructions.label(),
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
+        hooks,
         cwd,
         provider,
         model,

@@ -228,6 +228,7 @@ fn start(
         system_label: Label::PUBLIC_TRUSTED,
         with_day: true,
         effects: Vec::new(),
+        hooks: gjc_agent::Hooks::default(),
     };
     Ok(gjc_agent::start(session, config, resumed))
 }

@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod history;
+mod hooks;
 mod instructions;
 mod key;
 mod manual;
@@ -27,6 +28,7 @@ mod rpc;
 mod schemas;
 mod sessions;
 mod settings;
+mod skills;
 mod words;
 mod world;
 

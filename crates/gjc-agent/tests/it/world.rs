@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use gjc_agent::{Config, Session, SessionHandle, Subscription, start};
+use gjc_agent::{Config, Hooks, Session, SessionHandle, Subscription, start};
 use gjc_context::{Checked, Request};
 use gjc_entry::{ApprovalMode, Blobs, Env, Label, Level, ModelRef, OpId, Origin, Params, StopReason, Thinking, Usage};
 use gjc_entry::{Dirs, Vars};
@@ -370,6 +370,7 @@ impl Setup {
             system_label: Label::PUBLIC_TRUSTED,
             with_day: true,
             effects: Vec::new(),
+            hooks: Hooks::default(),
         };
         Self { config, clearance: Level::Restricted, asks: asked, started, gate, sent }
     }

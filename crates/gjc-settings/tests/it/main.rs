@@ -4,5 +4,6 @@
 mod editing;
 mod files;
 mod guards;
+mod hooks;
 mod page;
 mod reading;
