@@ -54,6 +54,10 @@ impl Hook {
         let chosen = |tool: &str| self.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
         self.event == what.event() && what.tool().is_none_or(chosen)
     }
+
+    fn broken(&self, why: Why) -> Broken {
+        Broken { event: self.event.name(), number: self.number, why }
+    }
 }
 
 /// Says whether a command may be started as things are at this moment.
@@ -212,12 +216,6 @@ impl Set {
             Exit::TimedOut => Err(Why::TimedOut(hook.timeout)),
             Exit::Cancelled => Err(Why::Cancelled),
         }
-    }
-}
-
-impl Hook {
-    fn broken(&self, why: Why) -> Broken {
-        Broken { event: self.event.name(), number: self.number, why }
     }
 }
 

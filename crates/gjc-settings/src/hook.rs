@@ -1,7 +1,7 @@
 //! The kind of value of `hooks.*`: the programs that are run at an event.
 
 use crate::setting::nearest;
-use crate::value::{CommandLine, Patience, Plain, TOOLS, ToolNames, Value, Wrong, scalar, wrong_kind};
+use crate::value::{CommandLine, Patience, Plain, ToolNames, Value, Wrong, scalar, wrong_kind};
 use crate::yaml::{Content, Key, Node, Style, brief, parse};
 use serde_json::{Value as Json, json};
 use std::path::Path;
@@ -87,7 +87,8 @@ impl<const OF_CALLS: bool> Value for HookList<OF_CALLS> {
     fn schema() -> Json {
         let mut names = json!({"command": CommandLine::schema(), "timeout": HookTime::schema()});
         if OF_CALLS {
-            names["match"] = json!({"type": "array", "uniqueItems": true, "minItems": 1, "items": {"type": "string", "enum": TOOLS}});
+            names["match"] = ToolNames::schema();
+            names["match"]["minItems"] = json!(1);
         }
         let map =
             json!({"type": "object", "additionalProperties": false, "required": ["command"], "properties": names});

@@ -1,6 +1,6 @@
 //! Hooks: a list of programs, which a trusted project adds to and never takes from.
 
-use gjc_settings::{Document, Effective, Hook, Scope, Settings, merge, set};
+use gjc_settings::{Document, Effective, Guard, Hook, SETTINGS, Scope, Settings, merge, set};
 use std::path::Path;
 
 fn document(text: &str, scope: Scope) -> Document {
@@ -64,6 +64,8 @@ fn a_project_adds_to_the_person_s_once_it_is_trusted_and_takes_nothing_away() {
         assert_eq!(seen(&with(project, false)), (untrusted.into(), 1), "{project}");
         assert_eq!(seen(&with(project, true)), (trusted.into(), 0), "{project}");
     }
+    let mut hooks = SETTINGS.iter().filter(|setting| setting.key.starts_with("hooks."));
+    assert!(hooks.all(|setting| matches!(setting.guard, Guard::Adds)));
     let now = with("hooks: {pre_tool_call: [{command: theirs, match: [bash]}]}", true);
     assert_eq!(
         now.get("hooks.pre_tool_call").unwrap().plain.yaml(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use testkit::anthropic::Turn;
 use testkit::harness::Home;
-use testkit::stub::{Gate, Stub};
+use testkit::stub::Stub;
 
 const ALLOW: &str = r#"echo '{"decision":"allow"}'"#;
 
@@ -249,19 +249,16 @@ fn a_face_that_has_shown_an_answer_is_told_that_it_is_none() {
 
 #[test]
 fn of_an_answer_that_no_hook_has_seen_nothing_is_printed() {
-    let home = Home::new();
-    hook(&home, "pre_output", ALLOW);
     let turn = text("여기까지 그리고 더");
-    let stub = replies([turn.reply().gate_at(turn.event_ends()[4], &Gate::new())]);
-    let mut run = ask(&home, &stub, "길게").spawn();
-    run.close_stdin();
-    stub.wait_for_requests(1, LIMIT);
-    let begun = Instant::now();
-    // The words have come once they are in no event, but in the snapshot; an interrupt before them prints nothing either way.
-    std::thread::sleep(Duration::from_millis(200).saturating_sub(begun.elapsed()));
-    run.interrupt();
-    let out = run.wait();
-    assert_eq!((out.code(), out.out().as_str()), (Some(130), ""), "{out}");
+    for (hooked, printed) in [(false, "여기까지 그리고\n"), (true, "")] {
+        let home = Home::new();
+        if hooked {
+            hook(&home, "pre_output", ALLOW);
+        }
+        let stub = replies([turn.reply().cut_at(turn.event_ends()[3])]);
+        let out = ask(&home, &stub, "길게").output();
+        assert_eq!((out.code(), out.out().as_str()), (Some(1), printed), "{out}");
+    }
 }
 
 #[test]
