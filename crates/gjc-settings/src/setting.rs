@@ -60,8 +60,7 @@ impl Guard {
         match self {
             Self::Tighten { looser, .. } => looser(project, user),
             Self::Trusted => project != user,
-            Self::Adds => true,
-            Self::Never(_) => true,
+            Self::Adds | Self::Never(_) => true,
         }
     }
 }

@@ -22,21 +22,29 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 /// The hooks of a session in a folder, which is a real path; and what a person should know of them. `trust_project`: the
 /// person trusts the files of the project that they name.
 pub(crate) fn of_session(env: &Env, settings: &Settings, cwd: &Path, trust_project: bool) -> (Hooks, Vec<String>) {
-    let hooks: Vec<Hook> = [
-        listed(HookEvent::PreToolCall, &settings.hooks.pre_tool_call),
-        listed(HookEvent::PostToolResponse, &settings.hooks.post_tool_response),
-        listed(HookEvent::PreOutput, &settings.hooks.pre_output),
-        listed(HookEvent::TurnEnd, &settings.hooks.turn_end),
-    ]
-    .concat();
-    let root = project_root(cwd);
-    let vouching =
-        Vouching { trust: Trust::of_hooks(&env.dirs.agent), cwd: cwd.into(), root, home: env.dirs.home.clone() };
+    let (hooks, vouching) = (all(settings), Vouching::of(env, cwd));
     let notices = if trust_project { vouching.grant(&hooks) } else { Vec::new() };
     let vars = env.vars.iter().filter(|(name, _)| !gjc_tools::is_secret(name) && *name != PROJECT);
     let vars = vars.map(|(name, value)| (name.into(), value.into()));
     let vars = vars.chain([(PROJECT.into(), vouching.root.clone().into_os_string())]).collect();
     (Hooks::new(hooks, vars, Arc::new(vouching)), notices)
+}
+
+/// How many hooks a session in a folder would have, and why the first that it could not run would not be.
+pub(crate) fn look(env: &Env, settings: &Settings, cwd: &Path) -> (usize, Option<String>) {
+    let (hooks, vouching) = (all(settings), Vouching::of(env, cwd));
+    (hooks.len(), hooks.iter().find_map(|hook| vouching.vouch(&hook.command).err()))
+}
+
+fn all(settings: &Settings) -> Vec<Hook> {
+    let gjc_settings::Hooks { pre_tool_call, post_tool_response, pre_output, turn_end } = &settings.hooks;
+    [
+        listed(HookEvent::PreToolCall, pre_tool_call),
+        listed(HookEvent::PostToolResponse, post_tool_response),
+        listed(HookEvent::PreOutput, pre_output),
+        listed(HookEvent::TurnEnd, turn_end),
+    ]
+    .concat()
 }
 
 fn listed<const OF_CALLS: bool>(event: HookEvent, list: &HookList<OF_CALLS>) -> Vec<Hook> {
@@ -74,6 +82,11 @@ impl Vouch for Vouching {
 }
 
 impl Vouching {
+    fn of(env: &Env, cwd: &Path) -> Self {
+        let trust = Trust::of_hooks(&env.dirs.agent);
+        Self { trust, cwd: cwd.into(), root: project_root(cwd), home: env.dirs.home.clone() }
+    }
+
     /// Lets in what hooks name as it is, and says so.
     fn grant(&self, hooks: &[Hook]) -> Vec<String> {
         let mut files: Vec<PathBuf> = hooks.iter().flat_map(|hook| self.named(&hook.command)).collect();

@@ -72,6 +72,11 @@ impl Skills {
         found
     }
 
+    /// How many a model is shown.
+    pub(crate) fn count(&self) -> usize {
+        self.skills.len()
+    }
+
     /// The text for the system prompt; empty where there is none, or no tool to read one with.
     pub(crate) fn section(&self, tools: &[&str]) -> String {
         if self.skills.is_empty() || !tools.contains(&"read") {

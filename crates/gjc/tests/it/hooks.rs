@@ -1,5 +1,6 @@
 //! Hooks through the binary: what they are told, what they may say, what their failure does, and whose are run.
 
+use crate::instructions::trusted;
 use crate::kit::*;
 use crate::rebuilt::assert_rebuilt;
 use serde_json::{Value, json as j};
@@ -51,12 +52,6 @@ fn heard(home: &Home) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// The label that the session has at the end of its file.
-fn trusted(home: &Home) -> bool {
-    let labels = lines(&the_session(home)).into_iter().filter_map(|line| line["gjcLabel"]["t"].as_bool());
-    labels.last().unwrap_or(true)
-}
-
 #[test]
 fn a_call_that_a_hook_blocks_does_not_run_and_the_model_hears_why() {
     let home = Home::new();
@@ -88,7 +83,7 @@ fn a_call_that_a_hook_blocks_does_not_run_and_the_model_hears_why() {
     assert_eq!(heard[0], expected);
     assert!(heard[0]["op"].as_str().unwrap().ends_with("/1"), "the place of the call in its answer");
     assert!(request(&stub, 1).contains("a hook blocks this call: 금지된 명령입니다"), "{}", request(&stub, 1));
-    assert!(!trusted(&home), "nobody vouches for what a hook says");
+    assert!(!trusted(&the_session(&home)), "nobody vouches for what a hook says");
     let vars = std::fs::read_to_string(home.work().join("vars")).unwrap();
     assert!(!vars.contains(KEY) && !vars.contains("비밀"), "{vars}");
     assert!(vars.contains("GJC_HOOK=pre_tool_call\n") && vars.contains("GJC_PROJECT_DIR="), "{vars}");
@@ -187,11 +182,26 @@ fn what_a_hook_adds_follows_the_result_and_its_failure_is_a_notice() {
     let last = told["messages"].as_array().unwrap().last().unwrap().to_string();
     let (result, added) = (last.find("내용").unwrap(), last.find("> 첫 줄\\n> # 둘째 줄").unwrap());
     assert!(result < added && last.contains("A hook adds to the result of call 1 (read)"), "{last}");
-    assert!(!trusted(&home), "nobody vouches for what a hook adds");
+    assert!(!trusted(&the_session(&home)), "nobody vouches for what a hook adds");
     let file = the_session(&home);
     assert_rebuilt(&home, &stub, &file, &[0, 1, 2, 3]);
     let added = lines(&file).into_iter().filter(|line| line["customType"] == "gjc.hook").count();
     assert_eq!(added, 1);
+}
+
+#[test]
+fn what_hooks_add_stands_behind_the_results_of_all_calls() {
+    let home = Home::new();
+    hook(&home, "post_tool_response", r#"echo '{"add":"덧붙임"}'"#);
+    let run = |command: &str| ("bash", j!({"command": command}));
+    let stub = stub([calls(&[run("echo 하나"), run("echo 둘")]), text("끝")]);
+    ask(&home, &stub, "해 줘").output().ok();
+    let told = stub.requests()[1].json();
+    let last = told["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
+    let kinds: Vec<&str> = last.iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["tool_result", "tool_result", "text", "text"], "{last:?}");
+    assert!(last[2]["text"].as_str().unwrap().contains("call 1 (bash)"), "{last:?}");
+    assert!(last[3]["text"].as_str().unwrap().contains("call 2 (bash)"), "{last:?}");
 }
 
 #[test]
@@ -209,7 +219,7 @@ fn an_answer_that_is_held_back_is_asked_for_again_and_only_what_passed_is_printe
     assert_eq!((out.out().as_str(), out.err().as_str()), ("말할 수 없다\n", ""));
     assert_eq!(heard(&home).iter().map(|told| &told["text"]).collect::<Vec<_>>(), ["비밀은 42다", "말할 수 없다"]);
     assert!(request(&stub, 1).contains("A hook holds this answer back"), "{}", request(&stub, 1));
-    assert!(request(&stub, 1).contains("> 비밀은 안 된다") && !trusted(&home));
+    assert!(request(&stub, 1).contains("> 비밀은 안 된다") && !trusted(&the_session(&home)));
     assert_rebuilt(&home, &stub, &the_session(&home), &[0, 1]);
 }
 
@@ -389,6 +399,18 @@ fn a_script_of_the_project_runs_as_it_was_trusted_or_not_at_all() {
 }
 
 #[test]
+fn doctor_names_the_file_that_keeps_a_hook_from_running() {
+    let home = Home::new();
+    let doctor = || look(&home, &["doctor"]).output().out();
+    assert!(!doctor().contains("hooks"), "nothing is told of none");
+    project(&home, "");
+    user(&home, "hooks: {turn_end: [./check.sh, \"true\"]}\n");
+    assert!(doctor().contains("ok       hooks       programs that are run at events: 2\n"), "{}", doctor());
+    home.write("project/check.sh", "");
+    assert!(doctor().contains("problem  hooks       ") && doctor().contains("check.sh is a file of the project"));
+}
+
+#[test]
 fn a_model_that_rewrites_the_script_of_a_hook_does_not_get_it_run() {
     let home = Home::new();
     project(&home, "hooks: {post_tool_response: [sh ./check.sh]}\n");
@@ -411,7 +433,7 @@ fn a_person_s_hook_runs_nothing_of_a_clone_and_no_clone_takes_it_away() {
         let own = home.work().join("own");
         let (ran, out) = runs(&home, flags);
         assert!(own.exists(), "{out}");
-        assert_eq!(ran, false, "it may not be executed even when it is trusted: {out}");
+        assert!(!ran, "it may not be executed even when it is trusted: {out}");
         std::fs::remove_file(own).unwrap();
         let why =
             if flags.is_empty() { "hook 2 of hooks.pre_tool_call was not run" } else { "ended with exit code 126" };

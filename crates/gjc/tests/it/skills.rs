@@ -1,8 +1,9 @@
 //! Skills: what a person and a repository have written down for tasks of a kind.
 
+use crate::instructions::trusted;
 use crate::kit::*;
 use crate::rebuilt::assert_rebuilt;
-use serde_json::{Value, json as j};
+use serde_json::json as j;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -39,12 +40,6 @@ fn of(stub: &Stub, n: usize) -> String {
     blocks.collect::<Vec<_>>().join("\n")
 }
 
-/// The label that the session has at the end of its file.
-fn trusted(home: &Home) -> bool {
-    let labels = lines(&the_session(home)).into_iter().filter_map(|line: Value| line["gjcLabel"]["t"].as_bool());
-    labels.last().unwrap_or(true)
-}
-
 #[test]
 fn a_person_s_skill_is_shown_by_name_read_as_their_word_and_its_programs_run() {
     let home = Home::new();
@@ -61,7 +56,7 @@ fn a_person_s_skill_is_shown_by_name_read_as_their_word_and_its_programs_run() {
     let line = format!("- 배포 ({}): 서버에 올릴 때 쓴다", path.display());
     assert!(shown.lines().any(|found| found == line) && !shown.contains("먼저 시험을"), "{shown}");
     assert!(String::from_utf8_lossy(&stub.requests()[1].body).contains("먼저 시험을 돌린다."));
-    assert!(trusted(&home), "what a person has put there is their word");
+    assert!(trusted(&the_session(&home)), "what a person has put there is their word");
     let file = the_session(&home);
     ask(&home, &stub, "올려 줘").args(["--resume", &id_of(&file)]).output().ok();
     let result = stub.requests()[3].json()["messages"].as_array().unwrap().last().unwrap().to_string();
@@ -210,4 +205,8 @@ fn who_cannot_read_is_shown_no_skill() {
     own(&home, "배포", skill("배포", "서버에 올릴 때", ""));
     assert!(!system(&home, &["--tools", "bash"]).0.contains("Skills"));
     assert!(system(&home, &["--tools", "read"]).0.contains("# Skills"));
+    let doctor = || look(&home, &["doctor"]).output().out();
+    assert!(doctor().contains("ok       skills      skills that a model is shown: 1\n"), "{}", doctor());
+    project(&home, "x", "");
+    assert!(doctor().contains("note     skills      the skill in "), "{}", doctor());
 }
