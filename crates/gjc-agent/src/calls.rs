@@ -3,6 +3,7 @@
 use crate::act;
 use crate::actor::Actor;
 use crate::admit::{Fact, NotAdmitted};
+use crate::hooks::{self, Judged};
 use crate::mode::not_there;
 use crate::shown::shown;
 use gjc_context::{INTERRUPTED, Seen};
@@ -10,8 +11,8 @@ use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Message,
 use gjc_flow::{Call, Digest, Labelled, Permits, Verdict, decide_all};
 use gjc_llm::INCOMPLETE;
 use gjc_log::fs::Fs;
-use gjc_protocol::{EventBody, StepName, ToolEnd};
-use gjc_tools::{Effects, Run, Shown, Tool, ToolCtx, ToolOutput};
+use gjc_protocol::{EventBody, HookBody, HookEvent, StepName, ToolEnd};
+use gjc_tools::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -158,6 +159,7 @@ impl<F: Fs> Actor<F> {
                 None => self.refuse(ready.asked, NOT_RUN.into()).await?,
             }
         }
+        let (planned, calls) = self.past_hooks(planned, calls).await?;
         let decisions = decide_all(&self.config.policy, self.session.labels(), &calls);
         let mut running: JoinSet<Ran> = JoinSet::new();
         let mut names: Vec<(tokio::task::Id, Asked)> = Vec::new();
@@ -201,6 +203,7 @@ impl<F: Fs> Actor<F> {
             names.push((handle, asked));
         }
         self.step = StepName::Running;
+        let mut heard = Vec::new();
         while !running.is_empty() {
             let (cancel, clock) = (self.cancel.clone(), Arc::clone(&self.config.env.clock));
             let too_long = async move {
@@ -221,7 +224,7 @@ impl<F: Fs> Actor<F> {
             match ended.await {
                 Some(Ok((id, ran))) => {
                     names.retain(|(other, _)| *other != id);
-                    self.finish(ran).await?;
+                    heard.extend(self.finish(ran)?);
                 }
                 Some(Err(error)) => {
                     if let Some(index) = names.iter().position(|(id, _)| *id == error.id()) {
@@ -233,7 +236,43 @@ impl<F: Fs> Actor<F> {
                 None => break,
             }
         }
-        Ok(())
+        self.tell_results(heard).await
+    }
+
+    /// Leaves out the calls that a hook blocks, and answers them.
+    async fn past_hooks(
+        &mut self,
+        planned: Vec<Ready>,
+        calls: Vec<Call>,
+    ) -> Result<(Vec<Ready>, Vec<Call>), NotAdmitted> {
+        if !self.config.hooks.any(HookEvent::PreToolCall) {
+            return Ok((planned, calls));
+        }
+        let asked = planned.iter().map(|ready| {
+            let Asked { op, name, input, .. } = ready.asked.clone();
+            HookBody::PreToolCall { op, tool: name, input }
+        });
+        let judged = self.judge(asked.collect()).await;
+        let (mut passed, mut their_calls) = (Vec::new(), Vec::new());
+        for ((ready, call), judged) in planned.into_iter().zip(calls).zip(judged) {
+            match judged {
+                Judged::Passed => {
+                    passed.push(ready);
+                    their_calls.push(call);
+                }
+                Judged::Blocked(reason) => {
+                    let told = format!("not run: a hook blocks this call: {reason}");
+                    self.refuse_with(ready.asked, Output::from(hooks::LABEL).text(told).error().done())?;
+                }
+                Judged::Broken(broken) => {
+                    self.events.emit(EventBody::Notice { text: broken.to_string() });
+                    let why = format!("not run: {broken}, and without its leave nothing runs that it guards");
+                    self.refuse(ready.asked, why).await?;
+                }
+                Judged::Cancelled => self.refuse(ready.asked, NOT_RUN.into()).await?,
+            }
+        }
+        Ok((passed, their_calls))
     }
 
     pub(crate) fn context(&self, op: OpId, progress: mpsc::UnboundedSender<String>) -> ToolCtx {
@@ -273,15 +312,24 @@ impl<F: Fs> Actor<F> {
         handle.id()
     }
 
-    /// Admits what a call gave.
-    async fn finish(&mut self, ran: Ran) -> Result<(), NotAdmitted> {
+    /// Admits what a call gave. Gives back what hooks shall hear of it, if there are any.
+    fn finish(&mut self, ran: Ran) -> Result<Option<HookBody>, NotAdmitted> {
         let Ran { asked, output, began } = ran;
         let ms = self.config.env.clock.mono().duration_since(began).as_millis();
         gjc_fp::fp!("agent.call.after");
         let is_error = self.admit_output(&asked.id, &asked.name, asked.acted.then_some(&asked.op), output)?;
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
-        self.events.emit(EventBody::ToolEnded(ToolEnd { op: asked.op, tool: asked.name, is_error, ms }));
-        Ok(())
+        let end = ToolEnd { op: asked.op.clone(), tool: asked.name.clone(), is_error, ms };
+        self.events.emit(EventBody::ToolEnded(end));
+        Ok(self.config.hooks.any(HookEvent::PostToolResponse).then(|| {
+            // As it is stored: hooks hear nothing that the session may not know.
+            let stored = self.session.leaf().and_then(|leaf| self.session.entry(&leaf));
+            let text = match stored.as_deref().map(|entry| &entry.body) {
+                Some(Body::Message(Message::ToolResult(result))) => result.content.text(),
+                _ => String::new(),
+            };
+            HookBody::PostToolResponse { op: asked.op, tool: asked.name, input: asked.input, is_error, text }
+        }))
     }
 
     /// Admits an output as the result of a call; gives back whether that is an error. What is above the clearance stays

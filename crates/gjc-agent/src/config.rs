@@ -1,6 +1,7 @@
 //! What a session runs with.
 
 use crate::choice::{Choice, Models};
+use crate::hooks::Hooks;
 use gjc_context::Effect;
 use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking, Tier};
 use gjc_flow::Policy;
@@ -60,6 +61,8 @@ pub struct Config {
     pub max_jobs: usize,
     /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.
     pub effects: Vec<Arc<dyn Effect>>,
+    /// The person's programs that are asked or told at events.
+    pub hooks: Hooks,
 }
 
 impl Config {

@@ -9,9 +9,10 @@
 //! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
 //!    [`boundary::TURN`]** and stands nowhere else
-//! 7. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
-//! 8. `shell`: commands that a person runs beside the conversation
-//! 9. `events`: faces read; a slow one is told to resync, no other notices
+//! 7. `hooks`: programs of a person that are asked or told
+//! 8. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
+//! 9. `shell`: commands that a person runs beside the conversation
+//! 10. `events`: faces read; a slow one is told to resync, no other notices
 //!
 //! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
 //! face.
@@ -28,6 +29,7 @@ mod choice;
 mod config;
 mod deliveries;
 mod events;
+mod hooks;
 mod jobs;
 mod limits;
 mod mode;
@@ -44,4 +46,5 @@ pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
 pub use config::Config;
 pub use events::{Events, Subscription};
+pub use hooks::{Hook, Hooks, Vouch};
 pub use shown::{shown, shown_as};

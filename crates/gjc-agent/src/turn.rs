@@ -4,6 +4,7 @@ use crate::actor::Actor;
 use crate::admit::{Fact, Facts, NotAdmitted};
 use crate::boundary::{Act, Boundary, BoundaryStage, Cause, NextTurn, Prompting, STEP, Stage, TURN};
 use crate::calls::wants_tools;
+use crate::hooks::Guarded;
 use crate::limits::likely_limit;
 use crate::prepare::mend_arguments;
 use crate::request::NoRequest;
@@ -13,7 +14,7 @@ use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Leaf, Me
 use gjc_flow::Labelled;
 use gjc_llm::{Assembler, BlockKind, End, ProviderError, StreamEvent};
 use gjc_log::fs::Fs;
-use gjc_protocol::{EventBody, LabelInfo, StepName, TurnEnd};
+use gjc_protocol::{EventBody, HookEvent, LabelInfo, StepName, TurnEnd};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -55,12 +56,16 @@ impl<F: Fs> Actor<F> {
                 }
             };
             gjc_fp::fp!("agent.turn.over");
+            if cause != Cause::Answer && self.config.hooks.any(HookEvent::PreOutput) {
+                self.events.emit(EventBody::Withheld);
+            }
             let follows = self.turn_boundary(cause).await;
             let end = match cause {
                 Cause::Answer | Cause::Results => TurnEnd::Done,
                 Cause::Abort => TurnEnd::Aborted,
                 Cause::Failure => TurnEnd::Failed,
             };
+            self.tell_turn_end(end).await;
             self.step = StepName::Idle;
             self.end = Some(end);
             self.events.emit(EventBody::TurnEnded { end });
@@ -92,7 +97,7 @@ impl<F: Fs> Actor<F> {
         if let Beginning::Prompt(prompt) = beginning {
             self.admit_prompt(prompt)?;
         }
-        let mut once = Once::default();
+        let (mut once, mut held) = (Once::default(), 0);
         loop {
             match self.ask(&mut once).await? {
                 Heard::Aborted => return Ok(Cause::Abort),
@@ -100,7 +105,12 @@ impl<F: Fs> Actor<F> {
                     self.fail(code, sentence, hint);
                     return Ok(Cause::Failure);
                 }
-                Heard::Answer(_, said) if !wants_tools(&said) => return Ok(Cause::Answer),
+                Heard::Answer(_, said) if !wants_tools(&said) => match self.guard_answer(&said, &mut held).await? {
+                    Guarded::Passed => return Ok(Cause::Answer),
+                    Guarded::Aborted => return Ok(Cause::Abort),
+                    Guarded::Failed => return Ok(Cause::Failure),
+                    Guarded::SentBack => {}
+                },
                 Heard::Answer(entry, said) => self.run_calls(&entry, &said).await?,
             }
             if self.cancel.is_cancelled() {

@@ -198,6 +198,9 @@ pub enum EventBody {
     },
     /// Storage began or ceased to fail.
     Storage(Health),
+    /// The last answer is not the answer of the turn: a `pre_output` hook held it back, or the turn ended before all of them let
+    /// it pass. What a face has shown of it stays what it is; nothing may take it for the answer.
+    Withheld,
     /// Something failed; the turn ends.
     Error {
         /// Stable code.

@@ -4,18 +4,21 @@
 //! - [`Cmd`]: a command with an id; answered exactly once by a [`Reply`]
 //! - [`Event`]: numbered; text deltas may be merged for a slow face, all else is delivered, or the face is told
 //!   [`EventBody::Resync`] and asks for a [`Snapshot`]
+//! - [`HookCall`]: what a hook is told, and [`HookVerdict`], [`HookAddition`]: what it may answer
 
 mod asked;
 mod command;
 mod event;
+mod hook;
 mod snapshot;
 
 pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
 pub use command::{Cmd, CmdId, Command, Outcome, PromptMode, PromptPart, Refusal, Reply, Role};
 pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
+pub use hook::{HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict};
 pub use snapshot::{JobInfo, Partial, Queued, Snapshot, StepName};
 
-/// The JSON schemas of everything that goes over the wire, by file name.
+/// The JSON schemas of everything that goes over the wire or to a hook, by file name.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
     vec![
@@ -23,5 +26,8 @@ pub fn schemas() -> Vec<(&'static str, schemars::Schema)> {
         ("reply.json", schemars::schema_for!(Reply)),
         ("event.json", schemars::schema_for!(Event)),
         ("snapshot.json", schemars::schema_for!(Snapshot)),
+        ("hook-call.json", schemars::schema_for!(HookCall)),
+        ("hook-verdict.json", schemars::schema_for!(HookVerdict)),
+        ("hook-addition.json", schemars::schema_for!(HookAddition)),
     ]
 }

@@ -4,6 +4,7 @@
 //! the command line that stands above it. Lines of documentation are those of `docs/settings.md`.
 
 use crate::folders::Folders;
+use crate::hook::HookList;
 use crate::models::{OrOff, PriceList};
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
@@ -171,5 +172,22 @@ settings! {
         /// How long a page may take, redirects included.
         timeout: Patience<1_000, 600_000> = Patience(30_000);
             key "fetch.timeout"; guard less_is_stricter::<Patience<1_000, 600_000>>(SHORTER);
+    }
+
+    /// Programs that are run at events.
+    hooks: Hooks {
+        /// Programs that are asked before a call of a tool runs; each answers `allow` or `block` ([hooks](hooks.md)). `match`
+        /// chooses the tools, `timeout` is 30s if nothing is said.
+        pre_tool_call: HookList<true> = HookList(Vec::new());
+            key "hooks.pre_tool_call"; guard Guard::Adds;
+        /// Programs that hear the result of a call, and may add a text for the model.
+        post_tool_response: HookList<true> = HookList(Vec::new());
+            key "hooks.post_tool_response"; guard Guard::Adds;
+        /// Programs that are asked before an answer counts as the answer of the turn; each answers `allow` or `block`.
+        pre_output: HookList<false> = HookList(Vec::new());
+            key "hooks.pre_output"; guard Guard::Adds;
+        /// Programs that hear how a turn has ended.
+        turn_end: HookList<false> = HookList(Vec::new());
+            key "hooks.turn_end"; guard Guard::Adds;
     }
 }

@@ -167,7 +167,7 @@ pub fn merge(user: Option<&Document>, project: Option<(&Document, bool)>, flags:
                 if !trusted && setting.guard.keeps_out(&found.plain, &now.plain) {
                     ignored.extend(ignore(document.path(), found, &now));
                 } else {
-                    now = found;
+                    now = over(now, found);
                 }
             }
             given(false).unwrap_or(now)
@@ -175,6 +175,16 @@ pub fn merge(user: Option<&Document>, project: Option<(&Document, bool)>, flags:
         .collect();
     let settings = Settings::of(values.iter().filter_map(|value| Some((value.setting.key, value.node.as_ref()?))));
     Effective { settings, values, ignored }
+}
+
+/// A project's value over what is below it: in its place, or beside it where it only adds.
+fn over(below: Layered, found: Layered) -> Layered {
+    let setting = found.setting;
+    let both = below.node.zip(found.node.as_ref()).and_then(|(below, found)| (setting.join)(&below, found));
+    match both.and_then(|both| Some(((setting.check)(&both).ok()?, both))) {
+        Some((plain, both)) => Layered { plain, node: Some(both), ..found },
+        None => found,
+    }
 }
 
 fn from(document: &Document, setting: &'static Setting) -> Option<Layered> {

@@ -27,6 +27,7 @@ fn entry(page: &mut String, setting: &Setting) {
     let project = match setting.guard {
         Guard::Tighten { order, .. } => format!("may make it stricter ({order}); more only once it is trusted"),
         Guard::Trusted => "only once it is trusted".into(),
+        Guard::Adds => "only once it is trusted, and beside yours: nothing of yours goes".into(),
         Guard::Never(why) => format!("never: {why}"),
     };
     // Writing to a String cannot fail.
@@ -119,11 +120,12 @@ Anybody may have written a project's file. Until you trust it, it can only make 
 value is left out, and you are told. Some settings no project may have at all: a file with one is an error. `.gjc` and its file
 must be no symbolic links.
 
-`gjc --trust-project -p …` trusts the file, and the project's instruction files (`AGENTS.md`, `CLAUDE.md`), as they are in that
-moment, byte for byte, at their real paths. Any change takes the trust of that file away, until the same bytes stand there
-again. What is trusted is kept in `~/.gjc/agent/trust`, one file a project, and in `instructions` in it, one for each
-instruction file; delete one to take the trust back. Instructions with characters that nobody sees (overrides of direction, spaces
-without width, tags) are not trusted before these are gone: the notice names line and character.
+`gjc --trust-project -p …` trusts the file with its [hooks](hooks.md), the project's instruction files (`AGENTS.md`, `CLAUDE.md`),
+its [skills](skills.md), and the files of the project that hooks name, as they are in that moment, byte for byte, at their real
+paths. Any change takes the trust of that file away, until the same bytes stand there again. What is trusted is kept in
+`~/.gjc/agent/trust`, one file a project, and in `instructions`, `skills` and `hooks` in it, one for each file; delete one to
+take the trust back. Instructions with characters that nobody sees (overrides of direction, spaces without width, tags) are not
+trusted before these are gone: the notice names line and character.
 
 ## `gjc config set` and `unset`
 

@@ -25,6 +25,8 @@ pub struct Setting {
     pub(crate) check: fn(&Node) -> Result<Plain, Wrong>,
     /// The node that a word of the command line stands for.
     pub(crate) typed: fn(&str) -> Node,
+    /// A person's value and a project's together, where the project's only adds.
+    pub(crate) join: fn(&Node, &Node) -> Option<Node>,
 }
 
 impl std::fmt::Debug for Setting {
@@ -47,6 +49,8 @@ pub enum Guard {
     },
     /// Nothing, until a person trusts the project's file: no value is stricter than another.
     Trusted,
+    /// Add to what the person has, once they trust the project's file. Nothing of theirs goes, trusted or not.
+    Adds,
     /// Nothing, ever. The sentence says why.
     Never(&'static str),
 }
@@ -58,7 +62,7 @@ impl Guard {
         match self {
             Self::Tighten { looser, .. } => looser(project, user),
             Self::Trusted => project != user,
-            Self::Never(_) => true,
+            Self::Adds | Self::Never(_) => true,
         }
     }
 }
@@ -153,6 +157,7 @@ macro_rules! settings {
                 schema: <$kind as Value>::schema,
                 check: |node| <$kind as Value>::read(node).map(|value| value.write()),
                 typed: <$kind as Value>::typed,
+                join: <$kind as Value>::join,
             },
         )+)+];
 

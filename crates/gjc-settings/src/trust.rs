@@ -51,6 +51,18 @@ impl Trust {
         Self { dir: agent.join("trust/instructions") }
     }
 
+    /// Of an agent folder, for the skills of projects: each `SKILL.md` by its own path.
+    #[must_use]
+    pub fn of_skills(agent: &Path) -> Self {
+        Self { dir: agent.join("trust/skills") }
+    }
+
+    /// Of an agent folder, for the files of projects that hooks name: each by its own path.
+    #[must_use]
+    pub fn of_hooks(agent: &Path) -> Self {
+        Self { dir: agent.join("trust/hooks") }
+    }
+
     /// Whether a person has let in exactly these bytes of the project at this real path. Whatever cannot be read is no
     /// trust.
     #[must_use]

@@ -22,6 +22,8 @@ pub enum Plain {
     Decimal(String),
     /// Values by their names, in the order of the file.
     Map(Vec<(String, Plain)>),
+    /// A list of maps, each of a few names with their values.
+    Maps(Vec<Vec<(&'static str, Plain)>>),
 }
 
 impl Plain {
@@ -36,6 +38,12 @@ impl Plain {
             Self::List(names) => json!(names),
             Self::Decimal(digits) => serde_json::from_str(digits).unwrap_or(Json::Null),
             Self::Map(values) => values.iter().map(|(name, value)| (name.clone(), value.json())).collect(),
+            Self::Maps(maps) => {
+                let map = |map: &Vec<(&'static str, Self)>| -> Json {
+                    map.iter().map(|(name, value)| ((*name).to_owned(), value.json())).collect()
+                };
+                maps.iter().map(map).collect()
+            }
         }
     }
 
@@ -54,6 +62,14 @@ impl Plain {
             Self::Map(values) => {
                 let one = |(name, value): &(String, Self)| format!("{}: {}", yaml_text(name), value.yaml());
                 format!("{{{}}}", values.iter().map(one).collect::<Vec<_>>().join(", "))
+            }
+            Self::Maps(maps) => {
+                let map = |map: &Vec<(&'static str, Self)>| {
+                    let pairs: Vec<String> =
+                        map.iter().map(|(name, value)| format!("{name}: {}", value.yaml())).collect();
+                    format!("{{{}}}", pairs.join(", "))
+                };
+                format!("[{}]", maps.iter().map(map).collect::<Vec<_>>().join(", "))
             }
         }
     }
@@ -127,6 +143,10 @@ pub(crate) trait Value: Sized {
     /// The node that a word of the command line stands for.
     fn typed(word: &str) -> Node {
         scalar(word, Style::Quoted)
+    }
+    /// What a person's value and a project's are together, where the project's only adds ([`crate::Guard::Adds`]).
+    fn join(_person: &Node, _project: &Node) -> Option<Node> {
+        None
     }
 }
 

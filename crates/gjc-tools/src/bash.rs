@@ -118,7 +118,7 @@ impl Bash {
     }
 }
 
-/// Whether a variable of this name holds a key, a token or a password.
+/// Whether a variable's name is that of a secret (see [`Bash::new`]): no program that gjc starts for a model or a hook gets it.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();

@@ -69,12 +69,22 @@ pub(crate) fn label(cwd: &Path, path: &Path) -> Label {
 
 /// [`label`] of an open file. A path that by now leads elsewhere (a link was moved) vouches for nothing.
 pub(crate) fn label_of(cwd: &Path, path: &Path, file: &File) -> Label {
-    let same = match (file.metadata(), fs::metadata(path)) {
+    let label = label(cwd, path);
+    Label { trusted: label.trusted && is_behind(path, file), ..label }
+}
+
+/// Whether an open file is (still) the one that a path leads to.
+pub(crate) fn is_behind(path: &Path, file: &File) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
         _ => false,
-    };
-    let label = label(cwd, path);
-    Label { trusted: label.trusted && same, ..label }
+    }
+}
+
+/// Whether a path names something among the person's own skills, in gjc's own folder: no tool writes there, so whatever stands
+/// there, links included, they have put there.
+pub(crate) fn is_own_skill(own: &Path, path: &Path) -> bool {
+    path.starts_with(own.join("skills")) && path.components().all(|part| part != Component::ParentDir)
 }
 
 /// Where a path leads at this moment, links followed; the path itself where that cannot be told.

@@ -106,13 +106,18 @@ impl Tool for Read {
             });
         }
         let path = path::find(&ctx.cwd, &given);
-        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &path) };
+        let from = SourceRef { what: path.display().to_string(), label: label_of(ctx, &path) };
         Ok(Call { tool: self.name().into(), input: input.to_owned(), sources: vec![from], sinks: Vec::new() })
     }
 
     async fn run(&self, ctx: ToolCtx, call: Call, _: Permits) -> ToolOutput {
         blocking(planned(&call), move |label| read(&ctx, &parse(&call.input)?, label)).await
     }
+}
+
+/// The person's own skills are their word, as files of the workspace are.
+fn label_of(ctx: &ToolCtx, path: &Path) -> Label {
+    if path::is_own_skill(&ctx.own, path) { Label::PUBLIC_TRUSTED } else { path::label(&ctx.cwd, path) }
 }
 
 fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, Refusal> {
@@ -129,7 +134,7 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
     let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
     let found = fs::metadata(&path).map_err(failed)?;
     if found.is_dir() {
-        *label = label.join(path::label(&ctx.cwd, &path));
+        *label = label.join(label_of(ctx, &path));
         return folder(input, &path, *label).map_err(failed);
     }
     // Asked before it is opened: opening a pipe waits for a writer.
@@ -137,7 +142,10 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
         return Err(path::special(&input.path));
     }
     let file = File::open(&path).map_err(failed)?;
-    *label = label.join(path::label_of(&ctx.cwd, &path, &file));
+    *label = label.join(match path::is_own_skill(&ctx.own, &path) && path::is_behind(&path, &file) {
+        true => Label::PUBLIC_TRUSTED,
+        false => path::label_of(&ctx.cwd, &path, &file),
+    });
     let resolved = path::real(&path).unwrap_or(path);
     content(ctx, input, Opened { from: Box::new(file), size: found.len(), resolved: &resolved }, *label)
 }

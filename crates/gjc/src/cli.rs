@@ -83,8 +83,8 @@ pub(crate) struct SessionArgs {
     /// The folder to work in.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Trust the project's settings (.gjc/config.yml) and instructions (AGENTS.md) as they are now; any change of a file takes
-    /// that away.
+    /// Trust the project's settings (.gjc/config.yml) with their hooks, its instructions (AGENTS.md) and its skills
+    /// (.gjc/skills) as they are now; any change of a file takes that away.
     #[arg(long)]
     pub(crate) trust_project: bool,
     /// A file whose text replaces the system prompt.

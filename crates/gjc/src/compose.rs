@@ -8,7 +8,8 @@ use crate::instructions::Instructions;
 use crate::prompt::PromptFiles;
 use crate::providers::{Available, choose, name_of};
 use crate::record::Recorder;
-use crate::{out, settings};
+use crate::skills::Skills;
+use crate::{hooks, out, settings};
 use gjc_agent::{Choice, Config, Session, SessionHandle};
 use gjc_context::{Approved, Folds, ToolDef};
 use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Held, Leaf, Level, ModelRef, Thinking, Tier};
@@ -114,8 +115,12 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     };
     let instructions = Instructions::read(&env.dirs.agent, &cwd, args.trust_project);
     notices.extend(instructions.notices.iter().cloned());
-    if args.trust_project && !has_project_settings && !instructions.of_project {
-        notices.push("the project has neither settings nor instructions to trust".into());
+    let skills = Skills::read(&env.dirs.agent, &cwd, args.trust_project);
+    notices.extend(skills.notices.iter().cloned());
+    let (hooks, more) = hooks::of_session(env, settings, &cwd, args.trust_project);
+    notices.extend(more);
+    if args.trust_project && !has_project_settings && !instructions.of_project && !skills.of_project {
+        notices.push("the project has no settings, instructions or skills to trust".into());
     }
     if tools.get("bash").is_some() {
         notices.extend(about_commands);
@@ -125,12 +130,13 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         .map_err(|above| Failure::new(above.to_string()))?;
     let config = Config {
         env: env.clone(),
-        system: files.system(&cwd) + &instructions.section(),
+        system: files.system(&cwd) + &instructions.section() + &skills.section(&tools.names()),
         system_label: instructions.label(),
         with_day: args.system_prompt.is_none(),
         effects: Vec::new(),
         shell: Bash::new(&env.vars, Confinement::off(&env.dirs)).within(bash_limits(settings)),
         max_jobs: settings.jobs.most.0 as usize,
+        hooks,
         cwd,
         provider,
         model,

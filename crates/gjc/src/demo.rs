@@ -236,6 +236,7 @@ fn start(
         effects: Vec::new(),
         shell: Bash::new(&env.vars, Confinement::off(&env.dirs)),
         max_jobs: 15,
+        hooks: gjc_agent::Hooks::default(),
     };
     Ok(gjc_agent::start(session, config, resumed))
 }

@@ -151,8 +151,8 @@ impl Instructions {
     }
 }
 
-/// A file's text and whether it was cut; `None` where there is no file.
-fn read(path: &Path, within: Option<&Path>) -> Result<Option<(String, bool)>, String> {
+/// A file's text and whether it was cut; `None` where there is no file. `within`: the folder that it must not lead out of.
+pub(crate) fn read(path: &Path, within: Option<&Path>) -> Result<Option<(String, bool)>, String> {
     if path.symlink_metadata().is_err() {
         return Ok(None);
     }

@@ -90,7 +90,7 @@ impl Printed {
                 self.text = texts.join("\n");
             }
             // What was said before the tools ran is not the answer, should the model never come to give one.
-            EventBody::MessageStarted => self.text.clear(),
+            EventBody::MessageStarted | EventBody::Withheld => self.text.clear(),
             EventBody::JobStarted { .. } => self.jobs = true,
             EventBody::Storage(Health::Failing { why }) => self.unstored = Some(why),
             EventBody::Storage(Health::Ok) => self.unstored = None,

@@ -35,12 +35,19 @@ impl Files {
         Ok(Self { user, project, root, trusted })
     }
 
-    /// Lets the project's file in as it was read, and says so; `None` where there is none.
-    fn trust(&mut self, env: &Env) -> Result<Option<String>, Failure> {
-        let Some(document) = &self.project else { return Ok(None) };
+    /// Lets the project's file in as it was read, and says so; nothing where there is none.
+    fn trust(&mut self, env: &Env) -> Result<Vec<String>, Failure> {
+        let Some(document) = &self.project else { return Ok(Vec::new()) };
         Trust::new(&env.dirs.agent).grant(&self.root, document.hash())?;
         self.trusted = true;
-        Ok(Some(format!("{} is trusted as it is ({})", document.path().display(), document.hash())))
+        let path = document.path().display();
+        let mut notices = vec![format!("{path} is trusted as it is ({})", document.hash())];
+        if document.entries().iter().any(|entry| entry.setting.key.starts_with("hooks.")) {
+            notices.push(format!(
+                "{path} has hooks: programs that run from now on as you run them yourself, outside of the sandbox of commands"
+            ));
+        }
+        Ok(notices)
     }
 
     /// What counts.

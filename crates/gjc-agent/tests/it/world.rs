@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use gjc_agent::{Config, Session, SessionHandle, Subscription, start};
+use gjc_agent::{Config, Hooks, Session, SessionHandle, Subscription, start};
 use gjc_context::{Checked, Request};
 use gjc_entry::{ApprovalMode, Blobs, Env, Label, Level, ModelRef, OpId, Origin, Params, StopReason, Thinking, Usage};
 use gjc_entry::{Dirs, Vars};
@@ -378,6 +378,7 @@ impl Setup {
             effects: Vec::new(),
             shell: Bash::new(&Vars::default(), Confinement::off(&dirs)),
             max_jobs: 15,
+            hooks: Hooks::default(),
         };
         Self { config, clearance: Level::Restricted, asks: asked, started, gate, sent }
     }

@@ -4,6 +4,7 @@
 mod editing;
 mod files;
 mod guards;
+mod hooks;
 mod page;
 mod prices;
 mod reading;

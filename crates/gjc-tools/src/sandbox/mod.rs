@@ -184,6 +184,7 @@ impl Guard {
         write.extend([private.to_path_buf(), PathBuf::from(SHARED_MEMORY)]);
         let mut read = granted(&kept);
         read.extend(artifacts.map(Path::to_path_buf));
+        read.extend(self.skills(&secrets));
         let mut hidden = secrets;
         hidden.push("/dev".into());
         read.extend(grants::all_but(Path::new("/"), &hidden));
@@ -199,6 +200,12 @@ impl Guard {
         let devices = DEVICES.iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read, write, devices, network: self.how.network, local, demand };
         Ok(Some(Cell { sandbox, env: environment(private), told }))
+    }
+
+    /// The person's skills are read although they lie in gjc's own folder: they may hold programs for commands to run.
+    fn skills(&self, secrets: &[PathBuf]) -> Vec<PathBuf> {
+        let skills = fs::canonicalize(self.how.dirs.agent.join("skills"));
+        skills.map_or_else(|_| Vec::new(), |skills| grants::all_but(&skills, &within(secrets, &skills)))
     }
 
     /// The session's own temporary folder: nobody else may look into it, and it goes with the session.

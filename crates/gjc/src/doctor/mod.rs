@@ -1,6 +1,7 @@
 //! `gjc doctor`: what holds on this system. Each finding is tried out where that can be done without a trace; nothing is
 //! changed, and of keys only the names are told.
 
+mod added;
 mod sandbox;
 mod storage;
 mod surroundings;
@@ -76,6 +77,7 @@ pub(crate) fn run(env: &Env, cwd: Option<PathBuf>, json: bool) -> Result<ExitCod
     let cwd = real_dir(cwd.as_deref().unwrap_or(Path::new(".")))?;
     let mut findings = sandbox::findings(env, &cwd)?;
     findings.extend(surroundings::findings(env, &cwd)?);
+    findings.extend(added::findings(env, &cwd));
     findings.extend(storage::findings(env));
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
     if json {

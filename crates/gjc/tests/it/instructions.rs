@@ -8,7 +8,7 @@ use testkit::harness::Home;
 use testkit::stub::Stub;
 
 /// The label that the session has at the end of its file.
-fn trusted(file: &Path) -> bool {
+pub(crate) fn trusted(file: &Path) -> bool {
     let text = std::fs::read_to_string(file).unwrap();
     let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter_map(|line| line["gjcLabel"]["t"].as_bool()).last().unwrap_or(true)
