@@ -238,9 +238,9 @@ fn a_wrong_mode_is_told_with_those_that_there_are() {
     let out = ask(&home, &stub, "x").args(["--approval", "yolo"]).output();
     assert_eq!(out.code(), Some(2));
     assert!(out.err().contains("ask, auto-edit, full, read-only"), "{out}");
-    home.write("home/.gjc/agent/config.yml", "approval: ful\n");
+    home.write("home/.gjc/agent/config.yml", "approval: autoedit\n");
     let out = ask(&home, &stub, "x").output();
-    assert!(out.code() == Some(2) && out.err().contains("did you mean \"full\"?"), "{out}");
+    assert!(out.code() == Some(2) && out.err().contains("did you mean \"auto-edit\"?"), "{out}");
 }
 
 #[test]
