@@ -6,8 +6,8 @@
 use crate::hook::HookList;
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{
-    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value,
-    Wrong,
+    Address, Approval, CommandLine, Count, Durability, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames,
+    Value, Wrong,
 };
 use crate::yaml::Node;
 
