@@ -30,7 +30,9 @@ mod value;
 mod words;
 mod yaml;
 
-pub use definition::{Anthropic, Bash, FetchSettings, Hooks, Models, Retry, SETTINGS, Sandbox, SessionSettings, Settings};
+pub use definition::{
+    Anthropic, Bash, FetchSettings, Hooks, Models, Retry, SETTINGS, Sandbox, SessionSettings, Settings,
+};
 pub use document::{Document, Entry, Scope};
 pub use edit::{NotSet, set, unset};
 pub use files::{FileError, LARGEST, project_file, project_root, read_project, read_user, write};
