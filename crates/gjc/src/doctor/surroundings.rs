@@ -126,7 +126,7 @@ fn keys(env: &Env, commands: &[String]) -> Finding {
             "none is set",
             format!(
                 "set {}, give one to the keyring (gjc config key set PROVIDER), or name a server that needs none with --provider-url",
-                KEYS.join(", ")
+                KEYS.join("/")
             ),
         )
     } else {
