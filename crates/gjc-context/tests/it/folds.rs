@@ -175,6 +175,7 @@ fn the_model_of_the_conversation_is_told_from_that_of_plan_mode() {
             tier: gjc_entry::Tier::Auto,
             params: gjc_entry::Params { max_tokens: 1 },
             renderer: 1,
+            held: None,
         }))
     };
     let change = |provider: &str, model: &str, role: Option<&str>| Body::ModelChange {
