@@ -65,12 +65,16 @@ pub(crate) fn settings<F: Fs>(
     let found = folds.get::<Settings>(log, Leaf::Current)?;
     let written = found.env.as_ref() == Some(&env);
     let (thinking, tier) = (found.thinking.clone(), found.tier.clone());
-    let (conversation, plan) = (found.conversation(), found.plan.clone());
+    let (conversation, plan, named) = (found.conversation(), found.plan.clone(), found.model.clone());
     // Other programs of the family know all of these by their entries; in a new session the model stands in the answers.
     let ours = roles.model_for(Role::Default).model.clone();
     let before = conversation.unwrap_or_else(|| env.model.clone());
     // A wire that nobody knows yet is no other one.
-    if (&ours.provider, &ours.id) != (&before.provider, &before.id) || !["", &*ours.api].contains(&&*before.api) {
+    let other =
+        (&ours.provider, &ours.id) != (&before.provider, &before.id) || !["", &*ours.api].contains(&&*before.api);
+    // Settings of plan mode do not say whose the conversation is.
+    let unsaid = env.model != ours && named.as_ref() != Some(&(ours.provider.clone(), ours.id.clone()));
+    if other || unsaid {
         session.admit_own(Body::ModelChange { provider: ours.provider, model: ours.id, role: None })?;
     }
     if let Some(chosen) = roles.plan()
