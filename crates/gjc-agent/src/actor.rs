@@ -27,6 +27,7 @@ use gjc_tools::Artifacts;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -91,6 +92,12 @@ impl SessionHandle {
             let (_, reply) = lost.0;
             let _ = reply.send(closed());
         }
+    }
+
+    /// The folder that the session works in.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        Path::new(&self.first.cwd)
     }
 
     /// Begins to read events: first `Session`, then everything from now on.
@@ -330,7 +337,8 @@ impl<F: Fs> Actor<F> {
     /// Answers a prompt; gives it back when it may begin.
     fn accept(&self, parts: Vec<PromptPart>, mode: PromptMode, reply: oneshot::Sender<Outcome>) -> Option<Prompting> {
         let prompt = Prompting { parts, mode };
-        let empty = prompt.text().trim().is_empty();
+        let mut pictures = prompt.parts.iter().filter_map(|part| part.picture.as_ref());
+        let empty = prompt.text().trim().is_empty() && pictures.clone().next().is_none();
         let human =
             prompt.parts.iter().all(|part| matches!(part.origin, Origin::Typed | Origin::Paste | Origin::Media));
         let outcome = if self.closing || self.step == StepName::Closing {
@@ -340,6 +348,8 @@ impl<F: Fs> Actor<F> {
         } else if !human {
             let why = "a prompt's origin must be typed, paste or media";
             Outcome::Refused(Refusal::new("bad_origin", why))
+        } else if let Some(refusal) = pictures.find_map(|picture| gjc_tools::check_picture(picture).err()) {
+            Outcome::Refused(refusal)
         } else {
             Outcome::Accepted
         };

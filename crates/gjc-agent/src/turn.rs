@@ -10,11 +10,12 @@ use crate::prepare::mend_arguments;
 use crate::request::NoRequest;
 use futures_util::StreamExt;
 use gjc_context::Repeats;
+use gjc_entry::message::ImageData;
 use gjc_entry::{AssistantMessage, Block, Body, Content, EntryId, Label, Leaf, Message, UserMessage};
 use gjc_flow::Labelled;
 use gjc_llm::{Assembler, BlockKind, End, ProviderError, StreamEvent};
 use gjc_log::fs::Fs;
-use gjc_protocol::{EventBody, HookEvent, LabelInfo, StepName, TurnEnd};
+use gjc_protocol::{EventBody, HookEvent, LabelInfo, Picture, PromptPart, StepName, TurnEnd};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -189,13 +190,16 @@ impl<F: Fs> Actor<F> {
     }
 
     fn admit_prompt(&mut self, prompt: Prompting) -> Result<(), NotAdmitted> {
-        let typed = prompt.parts.iter().any(|part| part.origin == gjc_entry::Origin::Typed);
-        let blocks = prompt.parts.into_iter().map(|part| Block::text(part.text, part.origin)).collect();
+        let trusted = !prompt.parts.iter().any(|part| part.untrusted);
+        // What somebody else wrote is not made a person's by standing beside their words.
+        let typed = trusted && prompt.parts.iter().any(|part| part.origin == gjc_entry::Origin::Typed);
+        let label = Label { trusted, ..Label::PUBLIC_TRUSTED };
+        let blocks = prompt.parts.into_iter().flat_map(blocks).collect();
         let at = self.session.now_millis();
         let body =
             Body::Message(Message::User(UserMessage { content: Content::Blocks(blocks), at, extra: Vec::new() }));
         let fact = Fact { typed, ..Fact::new(body) };
-        self.admit_message(Labelled::new(fact, Label::PUBLIC_TRUSTED)).map(drop)
+        self.admit_message(Labelled::new(fact, label)).map(drop)
     }
 
     /// Admits messages and shows them to the faces. Gives back the first entry.
@@ -364,6 +368,18 @@ impl<F: Fs> Actor<F> {
     pub(crate) fn fail(&mut self, code: &str, sentence: String, hint: Option<String>) {
         self.events.emit(EventBody::Error { code: code.into(), sentence, hint });
     }
+}
+
+/// A piece of a prompt as content.
+fn blocks(part: PromptPart) -> impl Iterator<Item = Block> {
+    let text = (!part.text.is_empty()).then(|| Block::text(part.text, part.origin));
+    let picture = part.picture.map(|Picture { mime, data }| Block::Image {
+        data: ImageData::Inline(data),
+        mime,
+        origin: Some(part.origin),
+        extra: Vec::new(),
+    });
+    text.into_iter().chain(picture)
 }
 
 /// What happened, without the advice for a person: gjc itself is about to try again.

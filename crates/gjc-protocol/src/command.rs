@@ -131,12 +131,37 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptPart {
-    /// The words.
+    /// The words; of a picture, what is said of it.
+    #[serde(default)]
     pub text: String,
     /// How they came: `typed`, `paste` or `media`.
     #[schemars(with = "String")]
     #[serde(default = "paste")]
     pub origin: Origin,
+    /// A picture that follows the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Picture>,
+    /// Whether somebody else may have written it: a file from outside of the session's folder, say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl PromptPart {
+    /// Words, and nothing else.
+    #[must_use]
+    pub fn new(text: impl Into<String>, origin: Origin) -> Self {
+        Self { text: text.into(), origin, picture: None, untrusted: false }
+    }
+}
+
+/// A picture in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Picture {
+    /// Its kind: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub mime: String,
+    /// Its bytes in base64.
+    pub data: String,
 }
 
 fn paste() -> Origin {

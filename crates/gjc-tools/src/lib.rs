@@ -9,6 +9,7 @@
 mod artifacts;
 mod ask;
 mod atomic;
+mod attach;
 mod bash;
 mod command;
 mod context;
@@ -39,6 +40,7 @@ mod write;
 
 pub use artifacts::Artifacts;
 pub use ask::Ask;
+pub use attach::{Attached, check_picture};
 pub use bash::{Bash, Limits, is_secret};
 pub use command::Ran;
 pub use context::{Progress, SessionView, Surroundings, ToolCtx};

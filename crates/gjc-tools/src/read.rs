@@ -12,8 +12,8 @@ use gjc_flow::{Call, Permits, SourceRef};
 use gjc_protocol::Refusal;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -35,7 +35,7 @@ const SHOWN_BYTES: usize = 50 * 1024;
 /// Up to this size of a file its lines are counted to the end.
 const COUNTED_BYTES: u64 = 16 << 20;
 /// The largest picture, in bytes: providers take 5 MB of base64.
-const IMAGE_BYTES: u64 = 3_750_000;
+pub(crate) const IMAGE_BYTES: u64 = 3_750_000;
 /// Where a file tells its type; one NUL in it means binary.
 const HEAD_BYTES: usize = 8 * 1024;
 /// One read.
@@ -128,7 +128,8 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
         let Found { from, size, label: of, path } = ctx.artifacts.open(&input.path)?;
         *label = label.join(of);
         let resolved = path.unwrap_or_else(|| input.path.as_str().into());
-        return content(ctx, input, Opened { from, size, resolved: &resolved }, *label);
+        let opened = Opened { from, size, resolved: &resolved };
+        return Ok(content(&ctx.cwd, &ctx.cancel, input, opened)?.output(*label));
     }
     let path = path::find(&ctx.cwd, &input.path);
     let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
@@ -147,7 +148,53 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
         false => path::label_of(&ctx.cwd, &path, &file),
     });
     let resolved = path::real(&path).unwrap_or(path);
-    content(ctx, input, Opened { from: Box::new(file), size: found.len(), resolved: &resolved }, *label)
+    let opened = Opened { from: Box::new(file), size: found.len(), resolved: &resolved };
+    Ok(content(&ctx.cwd, &ctx.cancel, input, opened)?.output(*label))
+}
+
+/// The beginning of a file for a prompt, as `read` shows it, and the open file.
+///
+/// # Errors
+/// As the tool's.
+pub(crate) fn whole(cwd: &Path, given: &str) -> Result<(Seen, File), Refusal> {
+    let path = path::find(cwd, given);
+    let failed = |error: io::Error| path::refuse(cwd, given, "read", &error);
+    let found = fs::metadata(&path).map_err(failed)?;
+    if !found.is_file() {
+        return Err(path::special(given));
+    }
+    let file = File::open(&path).map_err(failed)?;
+    let input = Input { path: given.into(), offset: None, limit: None };
+    let resolved = path::real(&path).unwrap_or(path);
+    let from = Box::new(file.try_clone().map_err(failed)?);
+    let seen =
+        content(cwd, &CancellationToken::new(), &input, Opened { from, size: found.len(), resolved: &resolved })?;
+    Ok((seen, file))
+}
+
+/// What is shown of something.
+pub(crate) struct Seen {
+    /// Numbered lines and what is to be said of them; of a picture its name, kind and size.
+    pub(crate) text: String,
+    /// Kind and base64.
+    pub(crate) picture: Option<(&'static str, String)>,
+    details: Value,
+}
+
+impl Seen {
+    fn output(self, label: Label) -> ToolOutput {
+        let output = Output::from(label).text(self.text).details(self.details);
+        let block = |(mime, data): (&str, String)| Block::Image {
+            data: ImageData::Inline(data),
+            mime: mime.into(),
+            origin: Some(Origin::Tool),
+            extra: Vec::new(),
+        };
+        match self.picture {
+            Some(picture) => output.block(block(picture)).done(),
+            None => output.done(),
+        }
+    }
 }
 
 /// Something with a content.
@@ -157,22 +204,30 @@ struct Opened<'a> {
     resolved: &'a Path,
 }
 
-fn content(ctx: &ToolCtx, input: &Input, opened: Opened<'_>, label: Label) -> Result<ToolOutput, Refusal> {
+fn content(cwd: &Path, cancel: &CancellationToken, input: &Input, opened: Opened<'_>) -> Result<Seen, Refusal> {
     let Opened { from, size, resolved } = opened;
-    let failed = |error: io::Error| path::refuse(&ctx.cwd, &input.path, "read", &error);
+    let failed = |error: io::Error| path::refuse(cwd, &input.path, "read", &error);
     let mut from = BufReader::with_capacity(CHUNK, from);
     let head = from.fill_buf().map_err(failed)?;
     let at = if input.path.starts_with(SCHEME) { format!(" of {}", resolved.display()) } else { String::new() };
     match Type::of(&head[..head.len().min(HEAD_BYTES)]) {
-        Type::Image(mime) => image(input, from, mime, size, resolved, label, failed),
+        Type::Image(mime) => image(input, from, mime, size, resolved, failed),
         Type::Binary(what) => Err(Refusal::new("binary", format!("{} is {what}, {size} bytes", input.path))
             .hint(format!("look at it with bash{at}: `file`, `strings`, `xxd | head`, or a program for this type"))),
         Type::Utf16 => Err(Refusal::new("binary", format!("{} is UTF-16 text, {size} bytes", input.path))
             .hint(format!("show it with bash{at}: `iconv -f UTF-16 -t UTF-8`"))),
         Type::Text => {
-            let lines = Lines { from, cancel: ctx.cancel.clone() };
-            text(input, lines, size, resolved, label, failed)
+            let lines = Lines { from, cancel: cancel.clone() };
+            text(input, lines, size, resolved, failed)
         }
+    }
+}
+
+/// The kind of picture that bytes are, if models take it.
+pub(crate) fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
+    match Type::of(&bytes[..bytes.len().min(HEAD_BYTES)]) {
+        Type::Image(kind) => Some(kind),
+        _ => None,
     }
 }
 
@@ -219,12 +274,11 @@ impl Type {
 fn image(
     input: &Input,
     from: BufReader<Box<dyn io::Read + Send>>,
-    mime: &str,
+    mime: &'static str,
     size: u64,
     resolved: &Path,
-    label: Label,
     failed: impl Fn(io::Error) -> Refusal,
-) -> Result<ToolOutput, Refusal> {
+) -> Result<Seen, Refusal> {
     let mut bytes = Vec::new();
     if size <= IMAGE_BYTES {
         // Not trusted to have stayed that small.
@@ -234,19 +288,14 @@ fn image(
         let sentence = format!("{} is a picture of {size} bytes; models take {IMAGE_BYTES}", input.path);
         return Err(Refusal::new("too_large", sentence).hint("make a smaller copy with bash and read that"));
     }
-    let block = Block::Image {
-        data: ImageData::Inline(base64::engine::general_purpose::STANDARD.encode(&bytes)),
-        mime: mime.into(),
-        origin: Some(Origin::Tool),
-        extra: Vec::new(),
-    };
-    Ok(Output::from(label)
-        .text(format!("[{}: {mime}, {} bytes]", input.path, bytes.len()))
-        .block(block)
-        .details(json!({
+    let data = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    Ok(Seen {
+        text: format!("[{}: {mime}, {} bytes]", input.path, bytes.len()),
+        picture: Some((mime, data)),
+        details: json!({
             "path": resolved.to_string_lossy(), "mime": mime, "bytes": bytes.len(), "sha256": sha256(&bytes),
-        }))
-        .done())
+        }),
+    })
 }
 
 fn text(
@@ -254,9 +303,8 @@ fn text(
     mut lines: Lines,
     size: u64,
     resolved: &Path,
-    label: Label,
     failed: impl Fn(io::Error) -> Refusal,
-) -> Result<ToolOutput, Refusal> {
+) -> Result<Seen, Refusal> {
     let first = input.first();
     let before = lines.skip(first - 1).map_err(&failed)?;
     let mut page = Page::default();
@@ -282,7 +330,7 @@ fn text(
     }
     if page.lines == 0 {
         let details = page.details(resolved, None, total);
-        return Ok(Output::from(label).text(format!("[{} is empty]", input.path)).details(details).done());
+        return Ok(Seen { text: format!("[{} is empty]", input.path), picture: None, details });
     }
     let details = page.details(resolved, Some([first, last]), total);
     let mut notes = page.notes();
@@ -296,7 +344,7 @@ fn text(
     for note in notes {
         shown.push_str(&format!("[{note}]\n"));
     }
-    Ok(Output::from(label).text(shown).details(details).done())
+    Ok(Seen { text: shown, picture: None, details })
 }
 
 /// What is shown of a text.

@@ -16,8 +16,8 @@ Examples:
   gjc doctor                                     what holds on this system
   gjc config list                                every setting: its value, and where that came from
 
-Tools: read, write, edit, bash, grep, find, ls, ask, job. With -p they run without asking; --approval
-read-only allows looking alone, --approval auto-edit changing files of the workspace too.
+Tools: read, write, edit, bash, grep, find, ls, ask, job. With -p they run without asking;
+--approval read-only allows looking alone, auto-edit changing files of the workspace too.
 Commands of bash run in a sandbox where the kernel has one: they write to the repository of the
 working folder and to temporary files, and do not read keys of the home folder.
 
@@ -50,7 +50,9 @@ pub(crate) struct Cli {
 /// How a session is run.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
-    /// What to say; text on standard input is added to it (it is read to its end).
+    /// What to say, behind files for the model to see (`@FILE`: text or a picture). Text on standard input is added (it is read to
+    /// its end).
+    #[arg(value_name = "@FILE|PROMPT")]
     pub(crate) prompt: Vec<String>,
     /// Print one answer and exit.
     #[arg(short, long)]

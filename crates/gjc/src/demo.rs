@@ -110,7 +110,7 @@ impl Tour {
         self.say(&format!("   you: {prompt}"));
         let (handle, actor) = start(env, work, writer, sent)?;
         let mut events = handle.subscribe();
-        let parts = vec![PromptPart { text: prompt.into(), origin: Origin::Typed }];
+        let parts = vec![PromptPart::new(prompt, Origin::Typed)];
         if let Outcome::Refused(refusal) = handle.call(Command::Prompt { parts, mode: PromptMode::Steer }).await {
             return Err(refusal.into());
         }

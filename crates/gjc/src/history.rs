@@ -298,7 +298,7 @@ fn typed(parts: &[PromptPart]) -> Option<(String, usize)> {
 
 /// All pieces of a prompt, as the session joins them.
 fn whole(parts: &[PromptPart]) -> String {
-    parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    parts.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The same of a message.

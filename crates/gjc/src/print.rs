@@ -11,11 +11,12 @@ use std::process::ExitCode;
 
 /// Runs one prompt.
 pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
-    let parts = prompt::from_person(args)?;
+    let said = prompt::from_person(args)?;
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
         let (handle, actor, keeper) = compose::begin(env, args).await?;
-        let unanswered = keeper.offer(&parts).await;
+        let unanswered = keeper.offer(said.words()).await;
+        let parts = said.into_parts(handle.cwd());
         let mut events = handle.subscribe();
         let interrupt = tokio::spawn({
             let handle = handle.clone();

@@ -4,6 +4,7 @@ use crate::cli::SessionArgs;
 use crate::failure::Failure;
 use gjc_entry::Origin;
 use gjc_protocol::PromptPart;
+use gjc_tools::Attached;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -52,12 +53,41 @@ fn builtin(cwd: &Path) -> String {
     )
 }
 
-/// What a person says on the command line and on standard input.
-pub(crate) fn from_person(args: &SessionArgs) -> Result<Vec<PromptPart>, Failure> {
+/// What a person says at the start: files that they name, words, what stands on standard input.
+pub(crate) struct Said {
+    files: Vec<Attached>,
+    parts: Vec<PromptPart>,
+}
+
+impl Said {
+    /// As the pieces of a prompt to a session that works in a folder.
+    pub(crate) fn into_parts(self, cwd: &Path) -> Vec<PromptPart> {
+        self.files.into_iter().map(|file| file.part(cwd)).chain(self.parts).collect()
+    }
+
+    /// What they said themselves.
+    pub(crate) fn words(&self) -> &[PromptPart] {
+        &self.parts
+    }
+}
+
+/// What a person says on the command line (`@file` first, if any) and on standard input.
+pub(crate) fn from_person(args: &SessionArgs) -> Result<Said, Failure> {
+    let is_file = |word: &&String| word.len() > 1 && word.starts_with('@');
+    let (mut files, named) = (Vec::new(), args.prompt.iter().take_while(is_file).count());
+    let (named, words) = args.prompt.split_at(named);
+    for name in named {
+        let here = std::env::current_dir()
+            .map_err(|error| Failure::new(format!("the folder you are in cannot be told: {error}")))?;
+        // The refusal's own hint is for a model, which would look again.
+        files.push(Attached::read(&here, &name[1..]).map_err(|refusal| {
+            Failure::usage(refusal.sentence).hint("words that begin with @ come behind other words")
+        })?);
+    }
     let mut parts = Vec::new();
-    let words = args.prompt.join(" ");
+    let words = words.join(" ");
     if !words.trim().is_empty() {
-        parts.push(PromptPart { text: words, origin: Origin::Typed });
+        parts.push(PromptPart::new(words, Origin::Typed));
     }
     let mut input = std::io::stdin();
     if !input.is_terminal() {
@@ -70,13 +100,13 @@ pub(crate) fn from_person(args: &SessionArgs) -> Result<Vec<PromptPart>, Failure
                 .hint("name a file in the prompt instead; gjc can look at it")
         })?;
         if !text.trim().is_empty() {
-            parts.push(PromptPart { text, origin: Origin::Paste });
+            parts.push(PromptPart::new(text, Origin::Paste));
         }
     }
-    if parts.is_empty() {
+    if parts.is_empty() && files.is_empty() {
         return Err(
             Failure::usage("there is nothing to say").hint("gjc -p \"your question\", or give text on standard input")
         );
     }
-    Ok(parts)
+    Ok(Said { files, parts })
 }

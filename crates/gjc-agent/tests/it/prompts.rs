@@ -59,7 +59,7 @@ async fn a_prompt_that_says_nothing_or_comes_from_no_person_is_refused_and_chang
     let (_bench, mut world) = usual();
     let mut open = None;
     for busy in [false, true] {
-        for empty in [vec![], vec![PromptPart { text: " \n".into(), origin: Origin::Typed }]] {
+        for empty in [vec![], vec![PromptPart::new(" \n", Origin::Typed)]] {
             let command = Command::Prompt { parts: empty, mode: PromptMode::Steer };
             assert_eq!(world.refused(command).await, "empty_prompt");
         }

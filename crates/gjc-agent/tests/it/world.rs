@@ -457,7 +457,7 @@ pub(crate) fn said(text: &str, mode: PromptMode) -> Command {
 }
 
 pub(crate) fn prompt(text: &str, origin: Origin, mode: PromptMode) -> Command {
-    Command::Prompt { parts: vec![PromptPart { text: text.into(), origin }], mode }
+    Command::Prompt { parts: vec![PromptPart::new(text, origin)], mode }
 }
 
 impl World {

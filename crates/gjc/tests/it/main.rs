@@ -10,6 +10,7 @@
 
 mod approvals;
 mod artifacts;
+mod attached;
 mod clone;
 mod damage;
 mod demo;
