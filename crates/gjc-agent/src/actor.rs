@@ -376,7 +376,10 @@ impl<F: Fs> Actor<F> {
                 }
                 None => Outcome::Refused(Refusal::new("nothing_queued", "no prompt is waiting")),
             },
-            Command::Bash { command, exclude_from_context } => self.run_for_person(command, exclude_from_context),
+            Command::Bash { command, exclude_from_context } => {
+                self.run_for_person(command, exclude_from_context, reply);
+                return;
+            }
             Command::AbortBash => self.abort_persons(),
             Command::Abort if self.step == StepName::Idle && self.persons.is_some() => self.abort_persons(),
             // It waits for its jobs alone, and shall not.

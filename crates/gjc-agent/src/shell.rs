@@ -15,7 +15,7 @@ use gjc_tools::{Artifacts, Progress, Ran};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// A person's command that runs.
@@ -38,19 +38,33 @@ pub(crate) struct Executed {
 }
 
 impl<F: Fs> Actor<F> {
-    /// Starts a person's command.
-    pub(crate) fn run_for_person(&mut self, command: String, excluded: bool) -> Outcome {
+    /// Starts a person's command. It is answered before the events that it causes.
+    pub(crate) fn run_for_person(&mut self, command: String, excluded: bool, reply: oneshot::Sender<Outcome>) {
+        let refused = self.refuses_persons(&command);
+        let runs = refused.is_none();
+        let _ = reply.send(refused.unwrap_or(Outcome::Accepted));
+        if runs {
+            self.start_persons(command, excluded);
+        }
+    }
+
+    /// Why a person's command cannot run now.
+    fn refuses_persons(&self, command: &str) -> Option<Outcome> {
         if self.closing || self.step == gjc_protocol::StepName::Closing {
-            return crate::closed();
+            return Some(crate::closed());
         }
         if command.trim().is_empty() || command.contains('\0') {
             let refusal = Refusal::new("bad_command", "the command is empty, or holds a NUL character");
-            return Outcome::Refused(refusal.hint("give a command for the shell"));
+            return Some(Outcome::Refused(refusal.hint("give a command for the shell")));
         }
         if self.persons.is_some() {
             let refusal = Refusal::new("command_running", "a command of yours runs already");
-            return Outcome::Refused(refusal.hint("wait for its end, or abort it (`abort_bash`)"));
+            return Some(Outcome::Refused(refusal.hint("wait for its end, or abort it (`abort_bash`)")));
         }
+        None
+    }
+
+    fn start_persons(&mut self, command: String, excluded: bool) {
         let cancel = CancellationToken::new();
         self.persons = Some(PersonsCommand { cancel: cancel.clone() });
         self.events.emit(EventBody::BashStarted { command: command.clone() });
@@ -78,7 +92,6 @@ impl<F: Fs> Actor<F> {
             // The actor may be gone: then nobody can be told.
             let _ = done.send(Executed { command, excluded, ran });
         });
-        Outcome::Accepted
     }
 
     /// Ends the person's command that runs.

@@ -81,3 +81,23 @@ fn this_machine_is_not_reached_unless_it_is_named() {
     assert!(said.contains("is this machine or in a network of its own") && said.contains("fetch.allowHosts"), "{said}");
     assert!(web.requests().is_empty());
 }
+
+/// A page may have been asked for: the model is told that nobody knows, and nothing is asked for a second time by itself.
+#[cfg(feature = "failpoints")]
+#[test]
+fn who_died_while_a_page_came_says_so_and_asks_for_nothing_again() {
+    for (point, asked_for) in [("tools.fetch.before", 0), ("tools.fetch.after", 1)] {
+        let home = Home::new();
+        let web = Stub::start(Script::always(Reply::new(200, "text/plain", "쪽")));
+        let allowed = format!("fetch: {{enabled: true, allowHosts: ['{}']}}\n", web.addr());
+        home.write(home.agent_dir().join("config.yml"), allowed);
+        let stub = stub([call(&web.url()), text("알겠습니다.")]);
+        let killed = on(&home, &stub).args(["-p", "읽어 줘"]).env("GJC_FP", format!("{point}=kill")).output();
+        assert_eq!(killed.signal, Some(9), "{point}: {killed}");
+        let id = id_of(&the_session(&home));
+        on(&home, &stub).args(["-p", "--resume", &id, "어떻게 됐나요?"]).output().ok();
+        let told = stub.requests()[1].json()["messages"].to_string();
+        assert!(told.contains(gjc_context::INTERRUPTED), "{point}: {told}");
+        assert_eq!(web.requests().len(), asked_for, "{point}");
+    }
+}

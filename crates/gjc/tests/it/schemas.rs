@@ -94,6 +94,7 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     let rpc = on(&home, &stub).args(["--mode", "rpc", "--resume", &id]).stdin(format!("no command\n{input}"));
     proof.lines(&rpc.output());
 
+    hooks_hear_and_say(&mut proof);
     plant(&home, "b", "2026-01-01T00-00-00-000Z_x.jsonl", header("남의-세션", "/") + "{\"broken\n");
     plant(&home, "b", "not.jsonl", "no session\n");
     proof.command(&home, "sessions list", &[], 0);
@@ -132,4 +133,35 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     for name in schemas {
         assert!(index.contains(&format!("| [{name}.json]({name}.json) |")), "docs/schemas/README.md lacks {name}.json");
     }
+}
+
+/// What hooks are told at each event; that what they may say is understood is seen by what comes of it.
+fn hooks_hear_and_say(proof: &mut Proof) {
+    let home = Home::new();
+    let verdict = j!({"decision": "allow"});
+    let addition = j!({"add": "훅의 말"});
+    proof.value("hook-verdict", &verdict);
+    proof.value("hook-addition", &addition);
+    let heard = home.tmp().join("heard");
+    let hook = |event: &str, says: &Value| {
+        let script = format!("cat >> '{}'; echo >> '{0}'\necho '{says}'\n", heard.display());
+        let path = home.write(format!("home/{event}.sh"), script);
+        format!("  {event}: [sh {}]\n", path.display())
+    };
+    let settings = [
+        hook("pre_tool_call", &verdict),
+        hook("post_tool_response", &addition),
+        hook("pre_output", &verdict),
+        hook("turn_end", &j!({})),
+    ];
+    home.write("home/.gjc/agent/config.yml", format!("hooks:\n{}", settings.concat()));
+    let stub =
+        replies([Turn::new("m").tool_call("c", "bash", &j!({"command": "echo 출력"})).reply(), text("끝").reply()]);
+    ask(&home, &stub, "해 줘").output().ok();
+    assert!(String::from_utf8_lossy(&stub.requests()[1].body).contains("훅의 말"));
+    let calls = std::fs::read_to_string(heard).unwrap();
+    let calls: Vec<Value> =
+        calls.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(calls.len(), 4, "each event once: {calls:?}");
+    calls.iter().for_each(|call| proof.value("hook-call", call));
 }
