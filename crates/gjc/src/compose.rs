@@ -1,28 +1,30 @@
 //! Puts a session together from arguments and environment.
 
+use crate::before::Before;
 use crate::cli::{Mode, SessionArgs};
 use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
+use crate::opening::{create, resume};
 use crate::prompt::PromptFiles;
-use crate::providers::{Available, choose, name_of};
+use crate::providers::{Available, choose};
 use crate::record::Recorder;
 use crate::skills::Skills;
+use crate::world::real_dir;
 use crate::{hooks, out, settings};
 use gjc_agent::{Choice, Config, Session, SessionHandle};
-use gjc_context::{Approved, Folds, ToolDef};
-use gjc_entry::{ApprovalMode, Blobs, DamageKind, Env, Header, Held, Leaf, Level, ModelRef, Thinking, Tier};
+use gjc_entry::{ApprovalMode, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
-use gjc_llm::{Backoff, Prices, Rates, scripted};
+use gjc_llm::{Backoff, Prices, Rates};
+use gjc_log::Durability;
 use gjc_log::fs::OsFs;
-use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
-use gjc_store::{bucket_name, resolve};
-use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach};
-use std::path::{Path, PathBuf};
+use gjc_store::resolve;
+use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach, Tools};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -77,32 +79,15 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
     let chosen = choose(env, &named, &effective).await?;
     let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
     let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
-        // A session goes on without it: its key may be on another machine.
-        Some(name) => match choose(env, name, &effective).await {
-            Ok(chosen) => Some(chosen.recorded(recorder.as_ref())),
-            Err(failure) => {
-                let sentence = failure.sentence();
-                notices.push(format!(
-                    "the model of plan mode, {name}, cannot be used: {sentence}; the session's own answers there"
-                ));
-                None
-            }
-        },
+        Some(name) => planner(env, name, &effective, recorder.as_ref(), &mut notices).await,
         None => None,
     };
     let tier = before.tier.unwrap_or_else(|| settings.models.tier.word().into());
     let tier = Tier::of_family(&tier, &model.provider).unwrap_or_default();
     let Decided { confinement, held, notices: about_commands } = decide(env, &args.commands, settings, before.held)?;
-    let tools = gjc_tools::builtin_within(&env.vars, confinement.clone(), bash_limits(settings));
-    let tools = if settings.fetch.enabled.0 { tools.with(Arc::new(Fetch::new(reach(settings)))) } else { tools };
-    let tools = match before.tools {
-        // A session that was given few tools does not come to more by being resumed.
-        Some(had) if args.tools.is_none() => {
-            let kept: Vec<String> = had.into_iter().filter(|name| tools.get(name).is_some()).collect();
-            tools.only(&kept).map_err(Failure::misuse)?
-        }
-        _ => tools.only(&named_tools(&effective)?).map_err(Failure::misuse)?,
-    };
+    // A session that was given few tools does not come to more by being resumed.
+    let kept = before.tools.filter(|_| args.tools.is_none());
+    let tools = tools(env, &effective, confinement.clone(), kept)?;
     let approval = approval(args, settings, before.approval, &mut notices);
     let durability = match settings.session.durability {
         gjc_settings::Durability::Entry => Durability::Entry,
@@ -191,6 +176,38 @@ fn approval(
     }
 }
 
+/// The model of plan mode. A session goes on without it: its key may be on another machine.
+async fn planner(
+    env: &Env,
+    name: &str,
+    effective: &Effective,
+    recorder: Option<&Recorder>,
+    notices: &mut Vec<String>,
+) -> Option<Choice> {
+    match choose(env, name, effective).await {
+        Ok(chosen) => Some(chosen.recorded(recorder)),
+        Err(failure) => {
+            let sentence = failure.sentence();
+            notices.push(format!(
+                "the model of plan mode, {name}, cannot be used: {sentence}; the session's own answers there"
+            ));
+            None
+        }
+    }
+}
+
+/// The tools of a session: those that it `kept`, or those of the settings.
+fn tools(env: &Env, effective: &Effective, held: Confinement, kept: Option<Vec<String>>) -> Result<Tools, Failure> {
+    let settings = &effective.settings;
+    let tools = gjc_tools::builtin_within(&env.vars, held, bash_limits(settings));
+    let tools = if settings.fetch.enabled.0 { tools.with(Arc::new(Fetch::new(reach(settings)))) } else { tools };
+    let names = match kept {
+        Some(kept) => kept.into_iter().filter(|name| tools.get(name).is_some()).collect(),
+        None => named_tools(effective)?,
+    };
+    tools.only(&names).map_err(Failure::misuse)
+}
+
 /// The tools of a new session, by their names.
 fn named_tools(effective: &Effective) -> Result<Vec<String>, Failure> {
     let settings = &effective.settings;
@@ -230,170 +247,4 @@ fn prices(settings: &Settings) -> Prices {
         let gjc_settings::ModelPrice { input, output, cache_read, cache_write } = *price;
         (model.clone(), Rates { input, output, cache_read, cache_write })
     }))
-}
-
-/// A new session of a folder; in memory unless `stored`.
-pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
-    let (at, id) = (env.clock.wall(), env.ids.session());
-    let header = Header::new(id, at, cwd.display().to_string());
-    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
-    let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
-    if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
-}
-
-/// What a log is opened with; blobs stay in memory without a folder for them.
-fn log_env(env: &Env, blobs: Option<PathBuf>, durability: Durability) -> LogEnv<OsFs> {
-    let fs = Arc::new(OsFs);
-    LogEnv {
-        blobs: Arc::new(BlobStore::new(Arc::clone(&fs), blobs)),
-        fs,
-        clock: Arc::clone(&env.clock),
-        ids: Arc::clone(&env.ids),
-        durability,
-        agent_dir: Some(env.dirs.agent.clone()),
-    }
-}
-
-async fn resume(
-    env: &Env,
-    path: &Path,
-    durability: Durability,
-    here: &Path,
-    cwd_given: bool,
-    notices: &mut Vec<String>,
-) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
-    let (writer, more) = open(env, path, durability).await?;
-    notices.extend(more);
-    let recorded = PathBuf::from(&writer.header().cwd);
-    let cwd = if cwd_given || recorded.as_os_str().is_empty() {
-        here.into()
-    } else if let Ok(real) = real_dir(&recorded) {
-        // Another program, or a folder that was moved and linked, may have left another way to it.
-        real
-    } else {
-        notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
-        here.into()
-    };
-    Ok((writer, cwd, true))
-}
-
-/// Opens a session file for writing, and says what was mended.
-pub(crate) async fn open(
-    env: &Env,
-    path: &Path,
-    durability: Durability,
-) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
-    let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs()), durability), path).await
-    {
-        Err(OpenError::Old { version, .. }) => return copy(env, path, version, durability),
-        opened => opened?,
-    };
-    let mut notices: Vec<String> = loaded.value.lock_kind().notice().map(Into::into).into_iter().collect();
-    match repaired {
-        Repaired::Nothing => {}
-        Repaired::Completed => {
-            notices.push("the session's last line was whole but had no line feed; it got one".into());
-        }
-        Repaired::Cut { bytes, saved } => notices.push(format!(
-            "the session ended in an unfinished line; its {bytes} bytes were moved to {}",
-            saved.display()
-        )),
-    }
-    if !loaded.damage.is_empty() {
-        let places = match loaded.damage.len() {
-            1 => "one place".into(),
-            places => format!("{places} places"),
-        };
-        let cut = loaded.damage.iter().any(|damage| matches!(damage.kind, DamageKind::Orphan(_)));
-        let rest = if cut {
-            "what comes before the damage is in the file, but no longer in the conversation"
-        } else {
-            "everything else is there"
-        };
-        notices.push(format!("the session is damaged in {places}; {rest} (gjc sessions verify {})", path.display()));
-    }
-    Ok((loaded.value, notices))
-}
-
-/// A session of an old version goes on in a copy.
-fn copy(env: &Env, path: &Path, version: u32, durability: Durability) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
-    let loaded = Reader::open(&OsFs, path)?;
-    let old = loaded.value.header();
-    let (at, id) = (env.clock.wall(), env.ids.session());
-    let mut header = Header::new(id, at, old.cwd.clone());
-    header.parent = Some(old.id.to_string());
-    header.title.clone_from(&old.title);
-    header.extra.clone_from(&old.extra);
-    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
-    let (writer, left) =
-        Writer::copy(log_env(env, Some(env.dirs.blobs()), durability), &loaded.value, file.clone(), header);
-    let mut notices = vec![format!(
-        "{} is of version {version}, which nothing can be added to; it goes on in a copy: {}",
-        path.display(),
-        file.display()
-    )];
-    if !left.is_empty() {
-        notices.push(format!("{} damaged entries stayed behind (gjc sessions verify {})", left.len(), path.display()));
-    }
-    Ok((writer, notices))
-}
-
-/// What a session ran with when it was last used.
-#[derive(Default)]
-struct Before {
-    /// The folder that it worked in.
-    cwd: Option<PathBuf>,
-    model: Option<String>,
-    /// The model of plan mode, if one was chosen.
-    plan: Option<String>,
-    thinking: Option<Thinking>,
-    /// As the family's entries name it.
-    tier: Option<String>,
-    tools: Option<Vec<String>>,
-    approval: Option<ApprovalMode>,
-    held: Option<Held>,
-}
-
-impl Before {
-    /// From its last settings; nothing where it has none, or where their blobs are gone.
-    fn read(env: &Env, path: &Path) -> Result<Self, Failure> {
-        let reader = Reader::open_with(&OsFs, path, &env.dirs.agent)?.value;
-        let cwd = Some(PathBuf::from(&reader.header().cwd)).filter(|cwd| !cwd.as_os_str().is_empty());
-        let mut folds = Folds::default();
-        let found = folds.get::<gjc_context::Settings>(&reader, Leaf::Current).cloned().unwrap_or_default();
-        // What another program has chosen since counts, also where there are no settings of ours; but no script is played
-        // because another program says so.
-        let other = |model: &ModelRef| model.provider != scripted::API;
-        let plan = found.planning().filter(other).map(|model| name_of(&model));
-        let conversation = found.conversation().filter(|model| found.chosen.is_none() || other(model));
-        let (thinking, tier) = (found.thinking.as_deref().and_then(Thinking::of), found.tier);
-        let approval = folds.get::<Approved>(&reader, Leaf::Current).ok().and_then(|approved| approved.0);
-        let Some(settings) = found.env else {
-            return Ok(Self { cwd, plan, thinking, tier, approval, ..Self::default() });
-        };
-        let blobs = BlobStore::new(Arc::new(OsFs), Some(env.dirs.blobs()));
-        let defs = blobs.get(&settings.tools).ok().and_then(|json| serde_json::from_slice::<Vec<ToolDef>>(&json).ok());
-        Ok(Self {
-            cwd,
-            model: Some(name_of(&conversation.unwrap_or(settings.model))),
-            plan,
-            thinking: thinking.or(Some(settings.thinking)),
-            tools: match settings.all_tools {
-                shown if shown.is_empty() => defs.map(|defs| defs.into_iter().map(|def| def.name).collect()),
-                all => Some(all),
-            },
-            approval,
-            held: settings.held,
-            tier: tier.or_else(|| Some(settings.tier.as_str().into())),
-        })
-    }
-}
-
-/// The real path of a folder.
-pub(crate) fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
-    match std::fs::canonicalize(dir) {
-        Ok(real) if real.is_dir() => Ok(real),
-        Ok(real) => Err(Failure::usage(format!("{} is no folder", real.display()))),
-        Err(error) => Err(Failure::usage(format!("the folder {} cannot be used: {error}", dir.display()))),
-    }
 }

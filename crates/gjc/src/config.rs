@@ -1,10 +1,10 @@
 //! `gjc config`: what counts and why, and setting one value. The only place that writes a person's file of settings.
 
 use crate::cli::Config;
-use crate::compose::real_dir;
 use crate::failure::Failure;
 use crate::sessions::print_json;
 use crate::settings::{Files, user_file, variables};
+use crate::world::real_dir;
 use crate::{key_commands, out};
 use gjc_entry::Env;
 use gjc_settings::{Effective, Layered, NotSet, Origin, SETTINGS, Scope, find, nearest, read_user, set, unset, write};

@@ -2,8 +2,8 @@
 //! unless an option says so.
 
 use crate::cli::SandboxArgs;
-use crate::compose::real_dir;
 use crate::failure::Failure;
+use crate::world::real_dir;
 use gjc_entry::{Env, Held, HeldBy};
 use gjc_process::Network;
 use gjc_settings::{Access, Settings};

@@ -1,9 +1,9 @@
 //! `gjc demo`: an offline tour on the scripted model. Everything is real but the model: the session file, the tool calls,
 //! the files that they change. All of it happens in one new folder; nothing else is touched.
 
-use crate::compose;
 use crate::context::rebuild;
 use crate::failure::Failure;
+use crate::opening;
 use crate::{out, world};
 use futures_util::stream::BoxStream;
 use gjc_agent::{Config, Session, SessionHandle};
@@ -70,7 +70,7 @@ impl Tour {
     /// A prompt goes through the whole house.
     async fn station_prompt(&self, env: &Env, work: &Path, sent: &Sent) -> Result<PathBuf, Failure> {
         self.say("\n1. A prompt, and real tools");
-        let writer = compose::create(env, work, true, Durability::default());
+        let writer = opening::create(env, work, true, Durability::default());
         let file =
             writer.file_path().map(Path::to_path_buf).ok_or_else(|| Failure::new("the demo's session has no file"))?;
         self.turn(env, work, writer, sent, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;
@@ -84,7 +84,7 @@ impl Tour {
     async fn station_restart(&self, env: &Env, work: &Path, file: &Path, sent: &Sent) -> Result<(), Failure> {
         self.say("\n2. The session again, from its file alone");
         let before = std::fs::read(file).map_err(|error| cannot(file, &error))?;
-        let (writer, _) = compose::open(env, file, Durability::default()).await?;
+        let (writer, _) = opening::open(env, file, Durability::default()).await?;
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
         self.turn(env, work, writer, sent, "What did you note?").await?;
         let after = std::fs::read(file).map_err(|error| cannot(file, &error))?;
@@ -189,7 +189,7 @@ impl Tour {
         let torn = dir.join("copy.jsonl");
         let cut = bytes.len().saturating_sub(20);
         std::fs::write(&torn, &bytes[..cut]).map_err(|error| cannot(&torn, &error))?;
-        let (writer, notices) = compose::open(env, &torn, Durability::default()).await?;
+        let (writer, notices) = opening::open(env, &torn, Durability::default()).await?;
         self.say("   The last 20 bytes of a copy are cut off, and the copy is opened:");
         notices.iter().for_each(|notice| self.say(&format!("   {notice}")));
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);

@@ -2,9 +2,9 @@
 //! key is an argument, and none is shown.
 
 use crate::cli::{ConfigKey, KeyOf};
-use crate::compose::real_dir;
 use crate::failure::Failure;
 use crate::settings::Files;
+use crate::world::real_dir;
 use crate::{key, keyring, out, providers};
 use gjc_entry::Env;
 use gjc_settings::Origin;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::providers::KEYS;
 use gjc_entry::{BoxFuture, Clock, Dirs, Env, Ids, SessionId, Timestamp, Vars};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -121,4 +121,13 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("no threads can be started: {error}")))
+}
+
+/// The real path of a folder.
+pub(crate) fn real_dir(dir: &Path) -> Result<PathBuf, Failure> {
+    match std::fs::canonicalize(dir) {
+        Ok(real) if real.is_dir() => Ok(real),
+        Ok(real) => Err(Failure::usage(format!("{} is no folder", real.display()))),
+        Err(error) => Err(Failure::usage(format!("the folder {} cannot be used: {error}", dir.display()))),
+    }
 }

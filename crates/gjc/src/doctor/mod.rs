@@ -6,11 +6,11 @@ mod sandbox;
 mod storage;
 mod surroundings;
 
-use crate::compose::real_dir;
 use crate::failure::Failure;
 use crate::out;
 use crate::sessions::print_json;
 use crate::words;
+use crate::world::real_dir;
 use gjc_entry::Env;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,0 +1,117 @@
+//! Opens the session file that a command is about: a new one, one to go on with, the copy of an old one.
+
+use crate::failure::Failure;
+use crate::world::real_dir;
+use gjc_entry::{DamageKind, Env, Header};
+use gjc_log::fs::OsFs;
+use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
+use gjc_store::bucket_name;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A new session of a folder; in memory unless `stored`.
+pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let header = Header::new(id, at, cwd.display().to_string());
+    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+    let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
+    if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
+}
+
+/// What a log is opened with; blobs stay in memory without a folder for them.
+fn log_env(env: &Env, blobs: Option<PathBuf>, durability: Durability) -> LogEnv<OsFs> {
+    let fs = Arc::new(OsFs);
+    LogEnv {
+        blobs: Arc::new(BlobStore::new(Arc::clone(&fs), blobs)),
+        fs,
+        clock: Arc::clone(&env.clock),
+        ids: Arc::clone(&env.ids),
+        durability,
+        agent_dir: Some(env.dirs.agent.clone()),
+    }
+}
+
+/// Opens a session to go on with, and says in which folder it does.
+pub(crate) async fn resume(
+    env: &Env,
+    path: &Path,
+    durability: Durability,
+    here: &Path,
+    cwd_given: bool,
+    notices: &mut Vec<String>,
+) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
+    let (writer, more) = open(env, path, durability).await?;
+    notices.extend(more);
+    let recorded = PathBuf::from(&writer.header().cwd);
+    let cwd = if cwd_given || recorded.as_os_str().is_empty() {
+        here.into()
+    } else if let Ok(real) = real_dir(&recorded) {
+        // Another program, or a folder that was moved and linked, may have left another way to it.
+        real
+    } else {
+        notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
+        here.into()
+    };
+    Ok((writer, cwd, true))
+}
+
+/// Opens a session file for writing, and says what was mended.
+pub(crate) async fn open(
+    env: &Env,
+    path: &Path,
+    durability: Durability,
+) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+    let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs()), durability), path).await
+    {
+        Err(OpenError::Old { version, .. }) => return copy(env, path, version, durability),
+        opened => opened?,
+    };
+    let mut notices: Vec<String> = loaded.value.lock_kind().notice().map(Into::into).into_iter().collect();
+    match repaired {
+        Repaired::Nothing => {}
+        Repaired::Completed => {
+            notices.push("the session's last line was whole but had no line feed; it got one".into());
+        }
+        Repaired::Cut { bytes, saved } => notices.push(format!(
+            "the session ended in an unfinished line; its {bytes} bytes were moved to {}",
+            saved.display()
+        )),
+    }
+    if !loaded.damage.is_empty() {
+        let places = match loaded.damage.len() {
+            1 => "one place".into(),
+            places => format!("{places} places"),
+        };
+        let cut = loaded.damage.iter().any(|damage| matches!(damage.kind, DamageKind::Orphan(_)));
+        let rest = if cut {
+            "what comes before the damage is in the file, but no longer in the conversation"
+        } else {
+            "everything else is there"
+        };
+        notices.push(format!("the session is damaged in {places}; {rest} (gjc sessions verify {})", path.display()));
+    }
+    Ok((loaded.value, notices))
+}
+
+/// A session of an old version goes on in a copy.
+fn copy(env: &Env, path: &Path, version: u32, durability: Durability) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+    let loaded = Reader::open(&OsFs, path)?;
+    let old = loaded.value.header();
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let mut header = Header::new(id, at, old.cwd.clone());
+    header.parent = Some(old.id.to_string());
+    header.title.clone_from(&old.title);
+    header.extra.clone_from(&old.extra);
+    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
+    let (writer, left) =
+        Writer::copy(log_env(env, Some(env.dirs.blobs()), durability), &loaded.value, file.clone(), header);
+    let mut notices = vec![format!(
+        "{} is of version {version}, which nothing can be added to; it goes on in a copy: {}",
+        path.display(),
+        file.display()
+    )];
+    if !left.is_empty() {
+        notices.push(format!("{} damaged entries stayed behind (gjc sessions verify {})", left.len(), path.display()));
+    }
+    Ok((writer, notices))
+}
