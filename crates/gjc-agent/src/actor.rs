@@ -11,7 +11,7 @@ use crate::jobs::{Ask, EndWithActor, JobTable};
 use crate::shell::{Executed, PersonsCommand};
 use crate::shown::shown_as;
 use crate::turn::Beginning;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use gjc_context::{ContextMessage, Totals, select};
 use gjc_entry::{Body, BoxFuture, EntryId, Leaf, Message, Origin};
@@ -162,7 +162,7 @@ pub(crate) struct Actor<F: Fs> {
     /// What is used from the next request on.
     pub(crate) changes: Changes,
     /// Models that are being looked for.
-    pub(crate) choosing: FuturesUnordered<Choosing>,
+    pub(crate) choosing: FuturesOrdered<Choosing>,
     /// Who asked for the end; answered when everything is done.
     closers: Vec<oneshot::Sender<Outcome>>,
 }
@@ -218,7 +218,7 @@ pub fn start<F: Fs>(
         again: None,
         roles,
         changes: Changes::default(),
-        choosing: FuturesUnordered::new(),
+        choosing: FuturesOrdered::new(),
         closers: Vec::new(),
     };
     let task = tokio::spawn(async move {
@@ -300,8 +300,7 @@ impl<F: Fs> Actor<F> {
                         }
                     }
                     Some((command, reply)) => self.command(command, reply),
-                    // Nobody can reach the session any more.
-                    None => (self.gone, self.finishing) = (true, true),
+                    None => self.everybody_left(),
                 },
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),
@@ -311,6 +310,7 @@ impl<F: Fs> Actor<F> {
             }
         }
         self.step = StepName::Closing;
+        self.keep_changes();
         let ended = self.end_jobs().await;
         gjc_fp::fp!("agent.close.before");
         // What would be gone with this process goes to a new file, whether or not somebody could be asked.
@@ -453,6 +453,7 @@ impl<F: Fs> Actor<F> {
             // The tree's parent, not the one that the entry names: that may be lost, or stand behind it.
             (place, text) = (self.session.parent(&entry.id), Some(user.content.text()));
         }
+        let mode = self.session.mode();
         match self.session.move_leaf(place.clone()) {
             Ok(moved) => {
                 let mut value = json!({ "leaf": place });
@@ -463,6 +464,11 @@ impl<F: Fs> Actor<F> {
                 if moved.is_some() {
                     self.session.want_durable();
                     self.events.emit(EventBody::LeafMoved { leaf: place.map(|place| place.to_string()) });
+                    // The mode is the path's.
+                    let there = self.session.mode();
+                    if there != mode {
+                        self.events.emit(EventBody::Mode { mode: there });
+                    }
                     self.tell_storage();
                 }
             }
@@ -510,6 +516,12 @@ impl<F: Fs> Actor<F> {
         }
     }
 
+    /// Every face is gone: what runs is finished, as a person would want, nobody answers any more, and the session ends.
+    fn everybody_left(&mut self) {
+        (self.gone, self.finishing) = (true, true);
+        self.asks.close();
+    }
+
     /// Waits for something while commands go on being answered.
     pub(crate) async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
@@ -518,11 +530,7 @@ impl<F: Fs> Actor<F> {
                 biased;
                 mail = self.mailbox.0.recv(), if !self.gone => match mail {
                     Some((command, reply)) => self.command(command, reply),
-                    // Every face is gone: finish what runs, as a person would want, and end.
-                    None => {
-                        (self.gone, self.finishing) = (true, true);
-                        self.asks.close();
-                    }
+                    None => self.everybody_left(),
                 },
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),

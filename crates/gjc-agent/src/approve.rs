@@ -41,7 +41,11 @@ impl Wish<'_> {
     /// What is remembered of it, where that is not all edits. A command that is cut is not known letter for letter.
     fn key(&self) -> Digest {
         let said = match &self.preview.command {
-            Some(command) if !self.preview.cut => format!("command\0{}\0{command}", self.call.tool),
+            // What is said beside it (in the background) is a part of what was allowed.
+            Some(command) if !self.preview.cut => {
+                let beside = self.preview.text.as_deref().unwrap_or_default();
+                format!("command\0{}\0{beside}\0{command}", self.call.tool)
+            }
             _ => format!("call\0{}\0{}", self.call.tool, self.call.input.get()),
         };
         digest(said.as_bytes())

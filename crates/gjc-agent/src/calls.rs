@@ -317,14 +317,13 @@ impl<F: Fs> Actor<F> {
         let Ran { asked, output, began } = ran;
         let ms = self.config.env.clock.mono().duration_since(began).as_millis();
         gjc_fp::fp!("agent.call.after");
-        let is_error = self.admit_output(&asked.id, &asked.name, asked.acted.then_some(&asked.op), output)?;
+        let (entry, is_error) = self.admit_output(&asked.id, &asked.name, asked.acted.then_some(&asked.op), output)?;
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         let end = ToolEnd { op: asked.op.clone(), tool: asked.name.clone(), is_error, ms };
         self.events.emit(EventBody::ToolEnded(end));
         Ok(self.config.hooks.any(HookEvent::PostToolResponse).then(|| {
             // As it is stored: hooks hear nothing that the session may not know.
-            let stored = self.session.leaf().and_then(|leaf| self.session.entry(&leaf));
-            let text = match stored.as_deref().map(|entry| &entry.body) {
+            let text = match self.session.entry(&entry).as_deref().map(|entry| &entry.body) {
                 Some(Body::Message(Message::ToolResult(result))) => result.content.text(),
                 _ => String::new(),
             };
@@ -332,7 +331,7 @@ impl<F: Fs> Actor<F> {
         }))
     }
 
-    /// Admits an output as the result of a call; gives back whether that is an error. What is above the clearance stays
+    /// Admits an output as the result of a call; gives back its entry, and whether that is an error. What is above the clearance stays
     /// outside: the model hears so, and nothing of the content. `act`: which outward act it is the result of.
     pub(crate) fn admit_output(
         &mut self,
@@ -340,7 +339,7 @@ impl<F: Fs> Actor<F> {
         tool: &str,
         act: Option<&OpId>,
         output: ToolOutput,
-    ) -> Result<bool, NotAdmitted> {
+    ) -> Result<(EntryId, bool), NotAdmitted> {
         let (is_error, at) = (output.is_error, self.session.now_millis());
         let label = output.content.label();
         let seen = if tool == "job" { Seen::in_result(tool, &output.details.to_string()) } else { Vec::new() };
@@ -352,13 +351,12 @@ impl<F: Fs> Actor<F> {
             .map(|(content, (whose, details, is_error, at))| Fact::new(result(whose, content, details, is_error, at)));
         match self.admit_message(fact) {
             Err(NotAdmitted::AboveClearance(above)) => {
-                self.admit_refusal(id, tool, act, above.to_string())?;
-                Ok(true)
+                Ok((self.admit_refusal(id, tool, act, above.to_string())?, true))
             }
             other => {
-                other?;
+                let entry = other?;
                 self.seen(&seen);
-                Ok(is_error)
+                Ok((entry, is_error))
             }
         }
     }
@@ -377,12 +375,12 @@ impl<F: Fs> Actor<F> {
         Ok(())
     }
 
-    fn admit_refusal(&mut self, id: &str, tool: &str, act: Option<&OpId>, why: String) -> Result<(), NotAdmitted> {
+    fn admit_refusal(&mut self, id: &str, tool: &str, act: Option<&OpId>, why: String) -> Result<EntryId, NotAdmitted> {
         let at = self.session.now_millis();
         let content = vec![Block::text(why, gjc_entry::Origin::Host)];
         let whose = Whose { id: id.into(), tool: tool.into(), act: act.cloned() };
         let body = result(whose, content, Value::Null, true, at);
-        self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED)).map(drop)
+        self.admit_message(Labelled::new(Fact::new(body), Label::PUBLIC_TRUSTED))
     }
 }
 

@@ -41,6 +41,7 @@ impl Models for OneModel {
 }
 
 /// The model for each role.
+#[derive(Clone)]
 pub(crate) struct Roles {
     default: Choice,
     plan: Option<Choice>,
@@ -83,6 +84,12 @@ pub(crate) struct Changes {
     tier: Option<Tier>,
 }
 
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.models.is_empty() && self.thinking.is_none() && self.tier.is_none()
+    }
+}
+
 /// A model that is being looked for, and who waits for it.
 pub(crate) type Choosing = BoxFuture<'static, (Role, Result<Choice, Refusal>, oneshot::Sender<Outcome>)>;
 
@@ -90,7 +97,7 @@ impl<F: Fs> Actor<F> {
     /// Looks for a model; the answer comes when it was found.
     pub(crate) fn choose_model(&mut self, role: Role, name: &str, reply: oneshot::Sender<Outcome>) {
         let found = self.config.models.choose(name);
-        self.choosing.push(Box::pin(async move { (role, found.await, reply) }));
+        self.choosing.push_back(Box::pin(async move { (role, found.await, reply) }));
     }
 
     /// Takes a model that was found.
@@ -121,13 +128,29 @@ impl<F: Fs> Actor<F> {
         if self.step != StepName::Idle {
             return Outcome::Done { value };
         }
+        let before = (self.roles.clone(), self.config.clone());
         self.apply_changes();
         match settings(&mut self.session, &self.config, &self.roles) {
             Ok(_) => {
                 self.session.want_durable();
                 Outcome::Done { value }
             }
-            Err(failure) => Outcome::Refused(Refusal::new("not_stored", failure.to_string())),
+            Err(failure) => {
+                // What is refused has changed nothing.
+                (self.roles, self.config) = before;
+                Outcome::Refused(Refusal::new("not_stored", failure.to_string()))
+            }
+        }
+    }
+
+    /// What was changed during the last request of a turn is written although none follows.
+    pub(crate) fn keep_changes(&mut self) {
+        if self.changes.is_empty() {
+            return;
+        }
+        self.apply_changes();
+        if let Err(failure) = settings(&mut self.session, &self.config, &self.roles) {
+            self.fail("not_stored", failure.to_string(), None);
         }
     }
 

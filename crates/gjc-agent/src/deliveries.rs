@@ -54,12 +54,12 @@ impl<F: Fs> Actor<F> {
             Err(NotAdmitted::AboveClearance(_)) => {
                 self.session.admit_own(Body::Own(Own::Delivered(id.clone()))).map(|_| false)
             }
-            Err(failure) => {
-                // The log refuses it. It is still on record, so the next process tells of it; this one would try for ever.
-                self.jobs.settle(id);
-                Err(failure)
-            }
+            Err(failure) => Err(failure),
         };
+        if taken.is_err() {
+            // The log refuses it. It is still on record, so the next process tells of it; this one would try for ever.
+            self.jobs.settle(id);
+        }
         gjc_fp::fp!("agent.delivery.admitted");
         taken
     }

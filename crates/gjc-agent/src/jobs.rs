@@ -214,8 +214,9 @@ impl JobTable {
         self.0.asks.send(Ask::Record { job: Box::new(state.clone()), reply }).map_err(|_| gone())?;
         let Recorded { id, cancel, safe } = answer.await.map_err(|_| gone())??;
         let withdraw = |refusal| {
-            self.remove(&id);
+            // In this order: who waits for the last job's end and then closes has heard of this.
             let _ = self.0.asks.send(Ask::Withdraw(delivery.clone()));
+            self.remove(&id);
             Err(refusal)
         };
         if !safe.await {

@@ -55,7 +55,7 @@ impl<F: Fs> Actor<F> {
     /// Waits for the reset of a usage limit, with a countdown; `false` when that is not wanted, not possible, or was done.
     pub(crate) async fn waits_for_quota(&mut self, error: &ProviderError, once: &mut Once) -> bool {
         let ProviderError::Quota { after: Some(after), why } = error else { return false };
-        let longest = self.config.wait_for_quota.unwrap_or_default();
+        let Some(longest) = self.config.wait_for_quota else { return false };
         if *after > longest || once.waited {
             return false;
         }

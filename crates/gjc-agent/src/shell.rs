@@ -129,10 +129,12 @@ impl<F: Fs> Actor<F> {
 
     /// Takes the ended ones in. Called where no call waits for its result.
     pub(crate) fn admit_executed(&mut self) -> Result<(), NotAdmitted> {
-        for executed in std::mem::take(&mut self.heard) {
-            let body = message(&executed, self.session.now_millis())?;
+        while !self.heard.is_empty() {
+            let body = message(&self.heard[0], self.session.now_millis())?;
             let label = Label { trusted: false, ..Label::PUBLIC_TRUSTED };
             self.admit_message(Labelled::new(Fact::new(body), label))?;
+            // Only now: what the log did not take waits for another time.
+            self.heard.remove(0);
             self.session.want_durable();
         }
         Ok(())

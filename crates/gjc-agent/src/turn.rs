@@ -151,6 +151,7 @@ impl<F: Fs> Actor<F> {
 
     async fn turn_boundary(&mut self, cause: Cause) -> NextTurn {
         self.step = StepName::TurnBoundary;
+        self.keep_changes();
         match self.boundary(TURN, cause).await {
             Ok(next) => next,
             Err(failure) => {
@@ -268,6 +269,8 @@ impl<F: Fs> Actor<F> {
                 if self.cancel.is_cancelled() {
                     return Ok(Heard::Aborted);
                 }
+                // Much may have been changed in hours.
+                rendered = self.request()?;
                 continue;
             }
             let jitter = u64::try_from(self.session.now_millis()).unwrap_or(0);

@@ -5,7 +5,7 @@
 //! to an `https` address and never for `http`.
 
 use crate::error::root_cause;
-use crate::reset::reset;
+use crate::reset::{is_used_up, reset};
 use crate::sse::{Decode, decode, decode_whole};
 use crate::{Provider, ProviderError, Rendered, Secret, StreamEvent, Unsupported, classify, retry_after};
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -171,10 +171,18 @@ impl Server {
         let status = answer.status();
         if !status.is_success() {
             let after = self.asked_for(answer.headers());
-            let reset = reset(answer.headers(), self.clock.wall());
+            let headers = answer.headers().clone();
+            let reset = reset(&headers, self.clock.wall());
             let mut error = classify(status.as_u16(), after, &beginning(answer).await);
+            // A plan that is used up is worded like a limit of the moment; its own header tells them apart.
+            if let ProviderError::Retry { after, why } = &error
+                && status.as_u16() == 429
+                && is_used_up(&headers)
+            {
+                error = ProviderError::Quota { after: *after, why: why.clone() };
+            }
             if let ProviderError::Quota { after, .. } = &mut error {
-                *after = after.or(reset);
+                *after = reset.max(*after);
             }
             return Err(error);
         }

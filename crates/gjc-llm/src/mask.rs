@@ -21,8 +21,10 @@ const SHAPES: &[&str] = &[
     r"\b[rsp]k_(?:live|test)_[A-Za-z0-9]{16,}",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
     r"(?i)\bbearer [A-Za-z0-9._~+/-]{16,}=*",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    r"://[^\s/@:]+:[^\s/@]+@",
+    r"(?i)\bauthorization\b[^\sA-Za-z]*\s*[A-Za-z]+ +[A-Za-z0-9._~+/=-]{6,}",
+    r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*",
+    r"://[^\s/@:]*:[^\s/@]+@",
 ];
 
 /// The shortest value that is taken for a secret wherever it stands; shorter ones would take words out of texts.
@@ -93,6 +95,8 @@ mod tests {
             format!("eyJ{}.eyJ{}.{}", "a".repeat(12), "b".repeat(12), "c".repeat(20)),
             format!("Bearer {}", "t".repeat(24)),
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE+/=\nAAAA\n-----END RSA PRIVATE KEY-----".to_owned(),
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----".to_owned(),
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\nlQO\n-----END PGP PRIVATE KEY BLOCK-----".to_owned(),
         ] {
             let text = format!("앞 \"{secret}\" 뒤");
             let masked = masks.mask(&text);
@@ -103,9 +107,17 @@ mod tests {
             assert_eq!(masked, format!("앞 \"{MASKED}\" 뒤"), "{json}");
         }
         assert_eq!(masks.mask("https://me:pw@host/x"), "https[secret]host/x");
-        for word in
-            ["a short word", "sk-1", "task-oriented-programming-language", "eyJhbGci", "한글 sk- 글", "http://h:80/a@b"]
-        {
+        assert_eq!(masks.mask("redis://:hunter2@host/0"), "redis[secret]host/0");
+        assert_eq!(masks.mask("curl -H 'Authorization: Basic dXNlcjpwdw=='"), "curl -H '[secret]'");
+        for word in [
+            "a short word",
+            "the authorization failed",
+            "sk-1",
+            "task-oriented-programming-language",
+            "eyJhbGci",
+            "한글 sk- 글",
+            "http://h:80/a@b",
+        ] {
             assert_eq!(masks.mask(word), word);
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn reset(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let seconds = |text: &str| text.parse::<i64>().ok().map(|seconds| until(seconds.saturating_mul(1_000)));
     let time = |text: &str| text.parse::<Timestamp>().ok().map(|at| until(at.as_millis()));
     let mut waits = Vec::new();
-    if text("anthropic-ratelimit-unified-status") == Some("rejected") {
+    if is_used_up(headers) {
         waits
             .extend(text("anthropic-ratelimit-unified-reset").and_then(|reset| seconds(reset).or_else(|| time(reset))));
     }
@@ -31,6 +31,11 @@ pub(crate) fn reset(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
         }
     }
     waits.into_iter().max()
+}
+
+/// Whether a head says that a plan is used up.
+pub(crate) fn is_used_up(headers: &HeaderMap) -> bool {
+    headers.get("anthropic-ratelimit-unified-status").is_some_and(|status| status.as_bytes() == b"rejected")
 }
 
 #[cfg(test)]

@@ -122,8 +122,9 @@ pub fn unset(path: &Path, text: &str, key: &str) -> Result<String, NotSet> {
     edited.replace_range(at.clone(), "");
     // The proof: the same tree but for this one value.
     let mut after = flatten(parse(path, &edited).map_err(NotSet::Broken)?.as_ref());
-    let items = format!("{key}[");
-    before.retain(|path, value| !value.is_empty() && path != key && !path.starts_with(&items));
+    let parts = [format!("{key}["), format!("{key}.")];
+    let is_part = |path: &str| path == key || parts.iter().any(|begin| path.starts_with(begin));
+    before.retain(|path, value| !value.is_empty() && !is_part(path));
     after.retain(|_, value| !value.is_empty());
     if before == after { Ok(edited) } else { Err(by_hand(at.start, "its form is unusual")) }
 }

@@ -99,7 +99,7 @@ gjc config path                        # your file
 gjc config key where anthropic         # where a key comes from; key set, key forget: the keyring
 ```
 
-`list`, `get` and `path` take `--json` ([schemas](schemas)); [schemas/config.json](schemas/config.json) is the schema of the file
+All but `key set` and `key forget` take `--json` ([schemas](schemas)); [schemas/config.json](schemas/config.json) is the schema of the file
 itself, for editors.
 
 ## A file with a mistake
@@ -130,7 +130,7 @@ trusted before these are gone: the notice names line and character.
 ## `gjc config set` and `unset`
 
 Comments, order, quotes and line ends of your file stay; the value is checked first, the file is replaced in one step, and only if nobody
-else has changed it meanwhile. A value over several lines or in braces is not edited: you are told the line.
+else has changed it meanwhile. A value over several lines, or within a map in braces, is not edited: you are told the line.
 A list is written with commas: `gjc config set tools read,bash`. `unset` takes the lines of one value out, and a map's name with its last
 value where no comment stands between them.
 

@@ -30,10 +30,11 @@ impl Attached {
         Ok(Self { text, picture, path: path::find(here, given), file })
     }
 
-    /// As a piece of a prompt to a session that works in a folder: what lies outside of it is nobody's word, as for `read`.
+    /// As a piece of a prompt to a session that works in `cwd`: what lies outside of it, or in gjc's `own` folder, is nobody's
+    /// word, as for `read`.
     #[must_use]
-    pub fn part(self, cwd: &Path) -> PromptPart {
-        let Label { trusted, .. } = path::label_of(cwd, &self.path, &self.file);
+    pub fn part(self, cwd: &Path, own: &Path) -> PromptPart {
+        let Label { trusted, .. } = path::label_of(cwd, own, &self.path, &self.file);
         PromptPart { text: self.text, origin: Origin::Media, picture: self.picture, untrusted: !trusted }
     }
 }

@@ -36,13 +36,35 @@ const FEW: usize = 80;
 /// How long a poll of a job waits.
 const POLL: Duration = Duration::from_secs(30);
 
-/// Ends of variable names that hold secrets.
-const SECRET_ENDS: &[&str] =
-    &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT"];
-/// Beginnings of variable names that belong to model providers.
-const SECRET_STARTS: &[&str] = &["ANTHROPIC_", "OPENAI_", "GEMINI_", "OPENROUTER_"];
+/// Words in the names of variables that hold secrets, between lines and without numbers behind them.
+const SECRET_WORDS: &[&str] = &[
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "SSHPASS",
+    "PGPASSWORD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "PAT",
+    "AUTH",
+    "BEARER",
+    "WEBHOOK",
+];
+/// Beginnings of variable names that belong to model providers, or to settings of git, which may hold a header with a key.
+const SECRET_STARTS: &[&str] =
+    &["ANTHROPIC_", "OPENAI_", "GEMINI_", "OPENROUTER_", "GIT_CONFIG_COUNT", "GIT_CONFIG_VALUE_"];
 /// Whole names that hold secrets.
-const SECRET_NAMES: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "APIKEY", "API_KEY"];
+const SECRET_NAMES: &[&str] = &["MYSQL_PWD"];
+/// Names that only look so.
+const NO_SECRETS: &[&str] = &["SSH_AUTH_SOCK"];
 /// What every command gets, so that nothing asks, pages or paints: nobody sits at its terminal.
 const FIXED: &[(&str, &str)] =
     &[("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("NO_COLOR", "1"), ("PAGER", "cat"), ("TERM", "dumb")];
@@ -96,9 +118,7 @@ impl Limits {
 }
 
 impl Bash {
-    /// With these variables, without the secrets among them: names that end with `_KEY`, `_TOKEN`, `_SECRET`,
-    /// `_PASSWORD`, `_PASSWD`, `_PASSPHRASE`, `_CREDENTIALS` or `_PAT`, that begin with `ANTHROPIC_`, `OPENAI_`, `GEMINI_`
-    /// or `OPENROUTER_`, and `TOKEN`, `SECRET`, `PASSWORD`, `PGPASSWORD`, `MYSQL_PWD`, `APIKEY`, `API_KEY`; capital or not.
+    /// With these variables, without the secrets among them ([`is_secret`]).
     /// In a sandbox those that lead to programs outside (`SSH_AUTH_SOCK`, `DISPLAY` …) are left out as well.
     /// `PAGER` and `GIT_PAGER` (`cat`), `GIT_TERMINAL_PROMPT` (0), `NO_COLOR` (1) and `TERM` (`dumb`) are set.
     #[must_use]
@@ -106,7 +126,7 @@ impl Bash {
         let guard = Arc::new(Guard::new(how, vars));
         let fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
         let outside = |name: &str| guard.guards_files() && stays_outside(name);
-        let given = vars.iter().filter(|(name, _)| !is_secret(name) && !fixed(name) && !outside(name));
+        let given = vars.iter().filter(|(name, value)| !is_secret(name, value) && !fixed(name) && !outside(name));
         let env = given.chain(FIXED.iter().copied()).map(|(name, value)| (name.into(), value.into())).collect();
         Self { env, guard, limits: Limits::default() }
     }
@@ -118,13 +138,28 @@ impl Bash {
     }
 }
 
-/// Whether a variable's name is that of a secret (see [`Bash::new`]): no program that gjc starts for a model or a hook gets it.
+/// Whether a variable holds a secret: by a word in its name (`KEY`, `TOKEN`, `SECRET`, `PASS`, `AUTH` …, capital or not), by the
+/// provider or program that it belongs to, or by a password in the address that it holds. No program that gjc starts for a
+/// model or a hook gets it.
 #[must_use]
-pub fn is_secret(name: &str) -> bool {
+pub fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
+    if NO_SECRETS.contains(&name.as_str()) {
+        return false;
+    }
+    let word = |word: &str| SECRET_WORDS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
     SECRET_NAMES.contains(&name.as_str())
-        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
         || SECRET_STARTS.iter().any(|start| name.starts_with(start))
+        || name.split('_').any(word)
+        || has_password(value)
+}
+
+/// Whether an address with a password stands in a value: `postgres://me:secret@host/db`.
+fn has_password(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -335,11 +370,31 @@ mod tests {
             "OPENAI_BASE_URL",
             "PGPASSWORD",
             "CLIENT_SECRET",
+            "SSHPASS",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "DB_PASS",
+            "SECRET_KEY_BASE",
+            "SLACK_WEBHOOK_URL",
+            "VAULT_SECRET_ID",
+            "GOOGLE_API_KEY_1",
+            "GROQ_APIKEY",
+            "GITHUB_AUTH",
+            "NPM_CONFIG__AUTH",
+            "CLOUDFLARE_API_KEY2",
+            "GIT_CONFIG_VALUE_0",
+            "MYSQL_PWD",
         ] {
-            assert!(is_secret(name), "{name}");
+            assert!(is_secret(name, "x"), "{name}");
         }
-        for name in ["PATH", "HOME", "LANG", "KEYBOARD", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK"] {
-            assert!(!is_secret(name), "{name}");
+        for name in
+            ["PATH", "HOME", "LANG", "KEYBOARD", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "MONKEY", "GIT_ASKPASS"]
+        {
+            assert!(!is_secret(name, "/x"), "{name}");
+        }
+        assert!(is_secret("DATABASE_URL", "postgres://me:비밀@db:5432/x"));
+        for value in ["http://host:80/a@b", "postgres://me@db/x", "https://example.com/?q=a:b@c", "a:b@c"] {
+            assert!(!is_secret("DATABASE_URL", value), "{value}");
         }
     }
 }

@@ -113,7 +113,7 @@ impl Tool for Edit {
             tool: self.name().into(),
             input: input.to_owned(),
             // A failed edit tells what stands in the file.
-            sources: vec![SourceRef { what: what.clone(), label: path::label(&ctx.cwd, &path) }],
+            sources: vec![SourceRef { what: what.clone(), label: path::label(&ctx.cwd, &ctx.own, &path) }],
             sinks: vec![SinkRef {
                 what,
                 level: Level::Restricted,
@@ -203,7 +203,7 @@ impl Target {
             return Err(Refusal::new("too_large", sentence).hint("use bash, for example `sed -i`"));
         }
         let mut file = place.open().map_err(failed("read"))?;
-        *label = label.join(path::label_of(&ctx.cwd, &place.path, &file));
+        *label = label.join(path::label_of(&ctx.cwd, &ctx.own, &place.path, &file));
         let mut before = Vec::new();
         file.read_to_end(&mut before).map_err(failed("read"))?;
         Ok(Self { place, before })

@@ -73,7 +73,7 @@ impl Tool for Find {
     fn plan(&self, ctx: &ToolCtx, raw: &RawValue) -> Result<Call, Refusal> {
         let (input, _) = parse(raw)?;
         let path = path::find(&ctx.cwd, input.path.as_deref().unwrap_or("."));
-        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &path) };
+        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &ctx.own, &path) };
         Ok(Call { tool: self.name().into(), input: raw.to_owned(), sources: vec![from], sinks: Vec::new() })
     }
 
@@ -122,7 +122,7 @@ fn find(ctx: &ToolCtx, input: &Input, glob: &Arc<Glob>, stop: &Stop, label: &mut
     );
     stop.check("the search")?;
     // A folder that became a link meanwhile vouches for nothing.
-    *label = label.join(path::label(&ctx.cwd, &path)).join(path::label(&ctx.cwd, &root));
+    *label = label.join(path::label(&ctx.cwd, &ctx.own, &path)).join(path::label(&ctx.cwd, &ctx.own, &root));
 
     let first = std::mem::replace(&mut *lock(&all), First::new(0));
     let found = first.seen;

@@ -9,6 +9,7 @@ use crate::glob::Glob;
 use crate::input::{Form, schema};
 use crate::names::{Name, below, prefix, shown};
 use crate::page::{MOST_NAMES, Page, more};
+use crate::sandbox::secrets::Closed;
 use crate::walk::{Stop, Unread, lock, stoppable, walk};
 use crate::work::{count, planned};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, path};
@@ -107,7 +108,7 @@ impl Tool for Grep {
     fn plan(&self, ctx: &ToolCtx, raw: &RawValue) -> Result<Call, Refusal> {
         let (input, _) = parse(raw)?;
         let path = path::find(&ctx.cwd, input.path.as_deref().unwrap_or("."));
-        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &path) };
+        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &ctx.own, &path) };
         Ok(Call { tool: self.name().into(), input: raw.to_owned(), sources: vec![from], sinks: Vec::new() })
     }
 
@@ -140,8 +141,12 @@ fn grep(
         return Err(path::special(given));
     }
     let root = path.canonicalize().map_err(failed)?;
+    let closed = Closed::to(ctx);
+    if closed.holds(&root) {
+        return Err(Closed::refusal(given));
+    }
     let (found, unread, before) = if what.is_dir() {
-        let (found, unread) = in_folder(ctx, input, glob, &pattern, &root, stop);
+        let (found, unread) = in_folder(ctx, input, glob, &pattern, &root, (stop, &closed));
         (found, unread, prefix(input.path.as_deref()))
     } else {
         let (found, unread) = in_file(ctx, input, &pattern, &path, stop).map_err(failed)?;
@@ -149,7 +154,7 @@ fn grep(
     };
     stop.check("the search")?;
     // What became a link meanwhile vouches for nothing.
-    *label = label.join(path::label(&ctx.cwd, &path)).join(path::label(&ctx.cwd, &root));
+    *label = label.join(path::label(&ctx.cwd, &ctx.own, &path)).join(path::label(&ctx.cwd, &ctx.own, &root));
 
     let mut page = Page::default();
     let shown = match input.files_only {
@@ -195,7 +200,7 @@ fn in_folder(
     glob: Option<Arc<Glob>>,
     pattern: &Pattern,
     root: &Path,
-    stop: &Stop,
+    (stop, closed): (&Stop, &Closed),
 ) -> (Found, Unread) {
     let limit = limit(input);
     let all = Mutex::new((Found::new(limit), Unread::default()));
@@ -206,7 +211,7 @@ fn in_folder(
         let mut mine = Collect { search, found: Found::new(limit), unread: Unread::default(), all: &all };
         Box::new(move |entry| {
             let name = below(root, entry.path());
-            if entry.file_type().is_some_and(|kind| kind.is_file()) {
+            if entry.file_type().is_some_and(|kind| kind.is_file()) && !closed.holds(entry.path()) {
                 mine.file(ctx, input, entry.path(), name);
             }
         })
@@ -270,7 +275,7 @@ impl Collect<'_> {
         self.found.hits += sifted.hits;
         self.found.files_with_hits += 1;
         if wanted {
-            let label = path::label_of(&ctx.cwd, path, &file);
+            let label = path::label_of(&ctx.cwd, &ctx.own, path, &file);
             let (lines, kept, hits) = (sifted.lines, sifted.kept, sifted.hits);
             self.found.keep(Name(name.to_vec()), InFile { lines, kept, hits, binary: false, label });
         }
@@ -299,7 +304,7 @@ fn in_file(ctx: &ToolCtx, input: &Input, pattern: &Pattern, path: &Path, stop: &
     let manner = Manner { context: context(input), binary: true };
     let keep = if input.files_only { 0 } else { limit(input) };
     let (sifted, done) = Search::new(pattern.clone(), manner, stop).file(&file, keep);
-    let label = path::label_of(&ctx.cwd, path, &file);
+    let label = path::label_of(&ctx.cwd, &ctx.own, path, &file);
     let given = input.path.as_deref().unwrap_or_default();
     match done {
         Err(Broken::Io(error)) => return Err(error),

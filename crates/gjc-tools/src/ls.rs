@@ -70,7 +70,7 @@ impl Tool for Ls {
     fn plan(&self, ctx: &ToolCtx, raw: &RawValue) -> Result<Call, Refusal> {
         let input = parse(raw)?;
         let path = path::find(&ctx.cwd, input.path.as_deref().unwrap_or("."));
-        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &path) };
+        let from = SourceRef { what: path.display().to_string(), label: path::label(&ctx.cwd, &ctx.own, &path) };
         Ok(Call { tool: self.name().into(), input: raw.to_owned(), sources: vec![from], sinks: Vec::new() })
     }
 
@@ -96,7 +96,7 @@ fn list(ctx: &ToolCtx, input: &Input, stop: &Stop, label: &mut Label) -> Result<
         first.add(entry.map_err(failed)?.file_name().as_bytes(), "");
     }
     // A folder that became a link meanwhile vouches for nothing.
-    *label = label.join(path::label(&ctx.cwd, &path));
+    *label = label.join(path::label(&ctx.cwd, &ctx.own, &path));
 
     let entries = first.seen;
     let mut page = Page::default();

@@ -61,15 +61,17 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     rest.components().try_fold(there, |path, part| matches!(part, Component::Normal(_)).then(|| path.join(part)))
 }
 
-/// The label of what a path leads to: files of the workspace are the person's own, for all others nobody vouches.
-pub(crate) fn label(cwd: &Path, path: &Path) -> Label {
-    let inside = real(path).zip(cwd.canonicalize().ok()).is_some_and(|(path, cwd)| path.starts_with(cwd));
-    Label { trusted: inside, ..Label::PUBLIC_TRUSTED }
+/// The label of what a path leads to: files of the workspace are the person's own, for all others nobody vouches. Nor for what
+/// gjc keeps in its `own` folder, wherever that is: outputs of commands and pages of the web lie there.
+pub(crate) fn label(cwd: &Path, own: &Path, path: &Path) -> Label {
+    let inside = |path: &Path, folder: &Path| folder.canonicalize().is_ok_and(|folder| path.starts_with(folder));
+    let trusted = real(path).is_some_and(|path| inside(&path, cwd) && !inside(&path, own));
+    Label { trusted, ..Label::PUBLIC_TRUSTED }
 }
 
 /// [`label`] of an open file. A path that by now leads elsewhere (a link was moved) vouches for nothing.
-pub(crate) fn label_of(cwd: &Path, path: &Path, file: &File) -> Label {
-    let label = label(cwd, path);
+pub(crate) fn label_of(cwd: &Path, own: &Path, path: &Path, file: &File) -> Label {
+    let label = label(cwd, own, path);
     Label { trusted: label.trusted && is_behind(path, file), ..label }
 }
 
@@ -224,7 +226,7 @@ mod tests {
         std::os::unix::fs::symlink(&b, &a).unwrap();
         assert!(follow(&a).is_err());
         assert_eq!(real(&a), None);
-        assert!(!label(dir.path(), &a).trusted);
+        assert!(!label(dir.path(), Path::new("/nowhere"), &a).trusted);
     }
 
     #[test]
@@ -233,9 +235,20 @@ mod tests {
         let path = dir.path().join("글");
         fs::write(&path, "one").unwrap();
         let file = File::open(&path).unwrap();
-        assert!(label_of(dir.path(), &path, &file).trusted);
+        assert!(label_of(dir.path(), Path::new("/nowhere"), &path, &file).trusted);
         fs::write(dir.path().join("other"), "two").unwrap();
         fs::rename(dir.path().join("other"), &path).unwrap();
-        assert!(!label_of(dir.path(), &path, &file).trusted);
+        assert!(!label_of(dir.path(), Path::new("/nowhere"), &path, &file).trusted);
+    }
+
+    #[test]
+    fn what_gjc_keeps_is_nobody_s_word_wherever_it_lies() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cwd, own) = (dir.path().to_path_buf(), dir.path().join("agent"));
+        fs::create_dir(&own).unwrap();
+        for name in ["agent/1.bash.log", "agents.md"] {
+            fs::write(cwd.join(name), "x").unwrap();
+            assert_eq!(label(&cwd, &own, &cwd.join(name)).trusted, name == "agents.md", "{name}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::artifacts::{Found, SCHEME};
 use crate::input::{Form, schema};
+use crate::sandbox::secrets::Closed;
 use crate::work::{blocking, cancelled, count, hex, planned, sha256};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec, path};
 use async_trait::async_trait;
@@ -117,7 +118,7 @@ impl Tool for Read {
 
 /// The person's own skills are their word, as files of the workspace are.
 fn label_of(ctx: &ToolCtx, path: &Path) -> Label {
-    if path::is_own_skill(&ctx.own, path) { Label::PUBLIC_TRUSTED } else { path::label(&ctx.cwd, path) }
+    if path::is_own_skill(&ctx.own, path) { Label::PUBLIC_TRUSTED } else { path::label(&ctx.cwd, &ctx.own, path) }
 }
 
 fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, Refusal> {
@@ -143,9 +144,14 @@ fn read(ctx: &ToolCtx, input: &Input, label: &mut Label) -> Result<ToolOutput, R
         return Err(path::special(&input.path));
     }
     let file = File::open(&path).map_err(failed)?;
+    // Of the file that is open now, whatever the path leads to by then.
+    let opened = path::real(&path).filter(|_| path::is_behind(&path, &file));
+    if opened.is_none_or(|opened| Closed::to(ctx).holds(&opened)) {
+        return Err(Closed::refusal(&input.path));
+    }
     *label = label.join(match path::is_own_skill(&ctx.own, &path) && path::is_behind(&path, &file) {
         true => Label::PUBLIC_TRUSTED,
-        false => path::label_of(&ctx.cwd, &path, &file),
+        false => path::label_of(&ctx.cwd, &ctx.own, &path, &file),
     });
     let resolved = path::real(&path).unwrap_or(path);
     let opened = Opened { from: Box::new(file), size: found.len(), resolved: &resolved };
@@ -160,6 +166,9 @@ pub(crate) fn whole(cwd: &Path, given: &str) -> Result<(Seen, File), Refusal> {
     let path = path::find(cwd, given);
     let failed = |error: io::Error| path::refuse(cwd, given, "read", &error);
     let found = fs::metadata(&path).map_err(failed)?;
+    if found.is_dir() {
+        return Err(Refusal::new("is_folder", format!("{given} is a folder; name a file in it")));
+    }
     if !found.is_file() {
         return Err(path::special(given));
     }

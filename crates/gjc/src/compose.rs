@@ -75,8 +75,9 @@ async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
         Some(had) if args.model.is_none() => had,
         _ => settings.models.default.0.clone(),
     };
-    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
+    // A model that is none leaves no empty script behind.
     let chosen = choose(env, &named, &effective).await?;
+    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
     let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
     let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
         Some(name) => planner(env, name, &effective, recorder.as_ref(), &mut notices).await,

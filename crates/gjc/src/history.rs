@@ -292,7 +292,18 @@ fn typed(parts: &[PromptPart]) -> Option<(String, usize)> {
     }
     let of_person = |part: &&PromptPart| part.origin == Origin::Typed && !part.text.trim().is_empty();
     let typed: Vec<&str> = parts.iter().filter(of_person).map(|part| part.text.as_str()).collect();
-    let (text, more) = if typed.is_empty() { (whole(parts), 0) } else { (typed.join("\n"), parts.len() - typed.len()) };
+    let (text, more) = match typed.is_empty() {
+        false => (typed.join("\n"), parts.len() - typed.len()),
+        // Of files their names alone: what they hold is not a person's to be kept here.
+        true => {
+            let name = |part: &PromptPart| match part.origin {
+                Origin::Media => part.text.lines().next().unwrap_or_default().to_owned(),
+                _ => part.text.clone(),
+            };
+            let names: Vec<String> = parts.iter().map(name).filter(|text| !text.is_empty()).collect();
+            (names.join("\n"), parts.iter().filter(|part| part.origin == Origin::Media).count())
+        }
+    };
     (!text.trim().is_empty()).then_some((text, more))
 }
 

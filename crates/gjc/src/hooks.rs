@@ -24,7 +24,7 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 pub(crate) fn of_session(env: &Env, settings: &Settings, cwd: &Path, trust_project: bool) -> (Hooks, Vec<String>) {
     let (hooks, vouching) = (all(settings), Vouching::of(env, cwd));
     let notices = if trust_project { vouching.grant(&hooks) } else { Vec::new() };
-    let vars = env.vars.iter().filter(|(name, _)| !gjc_tools::is_secret(name) && *name != PROJECT);
+    let vars = env.vars.iter().filter(|(name, value)| !gjc_tools::is_secret(name, value) && *name != PROJECT);
     let vars = vars.map(|(name, value)| (name.into(), value.into()));
     let vars = vars.chain([(PROJECT.into(), vouching.root.clone().into_os_string())]).collect();
     (Hooks::new(hooks, vars, Arc::new(vouching)), notices)

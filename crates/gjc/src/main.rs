@@ -103,6 +103,6 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),
         None if cli.session.print || cli.session.mode == Mode::Json => print::run(&env, &cli.session),
         None => Err(Failure::usage("the terminal interface is not part of this version")
-            .hint("ask once with: gjc -p \"your question\", or try: gjc demo")),
+            .hint("ask once with: gjc -p \"your question\", or try: gjc demo; a command stands before its options: gjc sessions list")),
     }
 }

@@ -61,14 +61,18 @@ pub(crate) struct Said {
 
 impl Said {
     /// As the pieces of a prompt to a session that works in a folder.
-    pub(crate) fn into_parts(self, cwd: &Path) -> Vec<PromptPart> {
-        self.files.into_iter().map(|file| file.part(cwd)).chain(self.parts).collect()
+    pub(crate) fn into_parts(self, cwd: &Path, own: &Path) -> Vec<PromptPart> {
+        self.files.into_iter().map(|file| file.part(cwd, own)).chain(self.parts).collect()
     }
 
     /// What they said themselves.
     pub(crate) fn words(&self) -> &[PromptPart] {
         &self.parts
     }
+}
+
+fn names_another(text: &str) -> bool {
+    text.starts_with("did you mean")
 }
 
 /// What a person says on the command line (`@file` first, if any) and on standard input.
@@ -79,9 +83,11 @@ pub(crate) fn from_person(args: &SessionArgs) -> Result<Said, Failure> {
     for name in named {
         let here = std::env::current_dir()
             .map_err(|error| Failure::new(format!("the folder you are in cannot be told: {error}")))?;
-        // The refusal's own hint is for a model, which would look again.
+        // The refusal's own hint is for a model, which would look again; a likely name is for a person too.
         files.push(Attached::read(&here, &name[1..]).map_err(|refusal| {
-            Failure::usage(refusal.sentence).hint("words that begin with @ come behind other words")
+            let meant = refusal.hint.filter(|text| names_another(text));
+            Failure::usage(refusal.sentence)
+                .hint(meant.unwrap_or_else(|| "words that begin with @ come behind other words".into()))
         })?);
     }
     let mut parts = Vec::new();

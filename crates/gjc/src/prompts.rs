@@ -116,7 +116,7 @@ fn show(env: &Env, id: i64, json: bool) -> Result<ExitCode, Failure> {
         return Ok(print_json(&PromptJson::from(prompt)));
     }
     if prompt.more > 0 {
-        out::talk("gjc: text from standard input was a part of it; that is not kept");
+        out::talk("gjc: text from standard input, or a file, was a part of it; that is not kept");
     }
     // As it was typed, for programs; a terminal would obey what it holds.
     out::line(&if std::io::stdout().is_terminal() { out::plain(&prompt.text) } else { prompt.text });

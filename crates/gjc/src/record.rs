@@ -7,7 +7,7 @@ use gjc_llm::scripted::ScriptedModel;
 use gjc_llm::{Lines, Mask, Masks, Secret};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,13 +41,24 @@ impl Recorder {
         if known.len() > 0 {
             ScriptedModel::load(path).map_err(|error| no(error.to_string()))?;
         }
-        let values = env.vars.iter().filter(|(name, _)| gjc_tools::is_secret(name)).map(|(_, value)| value.to_owned());
+        let ended = known.len() == 0 || ends_with_feed(path, known.len()).map_err(|error| no(error.to_string()))?;
+        let values = env
+            .vars
+            .iter()
+            .filter(|(name, value)| gjc_tools::is_secret(name, value))
+            .map(|(_, value)| value.to_owned());
         let masks = Arc::new(Masks::new(values));
-        let file = Mutex::new((file, false));
+        let file = Mutex::new((file, ended, false));
         let name = path.display().to_string();
         let lines: Lines = Arc::new(move |line| {
-            let (file, failed) = &mut *file.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (false, Err(error)) = (*failed, append(file, line)) {
+            let (file, ended, failed) = &mut *file.lock().unwrap_or_else(PoisonError::into_inner);
+            if *failed {
+                return;
+            }
+            // The last line of another hand may have no line feed.
+            let line = if *ended { line.to_owned() } else { format!("\n{line}") };
+            *ended = true;
+            if let Err(error) = append(file, &line) {
                 // What is there stays a script; one word is enough.
                 *failed = true;
                 out::talk(&format!("gjc: {name} cannot be written ({error}); nothing more of this run is recorded"));
@@ -64,6 +75,12 @@ impl Recorder {
             None => masks.mask(text),
         })
     }
+}
+
+fn ends_with_feed(path: &Path, len: u64) -> io::Result<bool> {
+    let mut last = [0];
+    File::open(path)?.read_exact_at(&mut last, len - 1)?;
+    Ok(last == *b"\n")
 }
 
 /// One whole line, or none.

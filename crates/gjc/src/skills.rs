@@ -4,7 +4,7 @@
 //! its name, its description and its path, and reads the file with `read`. Of a project only those are shown whose `SKILL.md` a
 //! person has let in byte for byte. What a skill says of itself stays on one line, whatever it says.
 
-use crate::instructions;
+use crate::{instructions, unseen};
 use gjc_settings::{ContentHash, Trust, front_matter, project_root};
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,6 +35,8 @@ struct Skill {
     description: String,
     path: PathBuf,
     hash: ContentHash,
+    /// The first character that nobody sees, and its line.
+    hidden: Option<(usize, char)>,
 }
 
 impl Skills {
@@ -94,6 +96,15 @@ impl Skills {
 
     fn grant(&mut self, skills: &[Skill], trust: &Trust) {
         for skill in skills {
+            if let Some((line, hidden)) = skill.hidden {
+                self.notices.push(format!(
+                    "the skill {} ({}) is not trusted: line {line} holds {}, which nobody sees; remove it and trust it again",
+                    skill.name,
+                    skill.path.display(),
+                    unseen::name(hidden)
+                ));
+                continue;
+            }
             self.notices.push(match trust.grant(&skill.path, &skill.hash) {
                 Ok(()) => format!("the skill {} ({}) is trusted as it is", skill.name, skill.path.display()),
                 Err(error) => error.to_string(),
@@ -155,8 +166,8 @@ fn skill(path: &Path, within: Option<&Path>) -> Result<Option<Skill>, String> {
     if description.chars().count() > DESCRIPTION {
         return Err(format!("its description is longer than {DESCRIPTION} characters"));
     }
-    let hash = ContentHash::of(text.as_bytes());
-    Ok(Some(Skill { name, description, path: path.into(), hash }))
+    let (hash, hidden) = (ContentHash::of(text.as_bytes()), unseen::first(&text));
+    Ok(Some(Skill { name, description, path: path.into(), hash, hidden }))
 }
 
 /// Words with one blank between them, and nothing that a reader would take for the end of a line or obey.

@@ -215,3 +215,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_set_on_one_line_can_be_taken_out_again() {
+    for (key, word) in [("prices", "{my-model: {input: 3, output: 15}}"), ("tools", "[read]"), ("bash.timeout", "2m")] {
+        let with = edited("# 앞\n", key, word);
+        assert_eq!(gjc_settings::unset(Path::new("config.yml"), &with, key).unwrap(), "# 앞\n", "{key}");
+    }
+}

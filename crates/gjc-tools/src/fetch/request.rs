@@ -162,7 +162,9 @@ impl Web {
     fn is_allowed(&self, host: &str, port: u16) -> bool {
         let host = host.to_ascii_lowercase();
         let with_port = format!("{host}:{port}");
-        self.allowed.iter().any(|allowed| *allowed == host || *allowed == with_port)
+        // Brackets belong to the address of a URL; a person may leave them out.
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        self.allowed.iter().any(|allowed| *allowed == host || *allowed == bare || *allowed == with_port)
     }
 
     /// A client that connects to these addresses alone.

@@ -6,7 +6,7 @@
 
 mod doors;
 mod grants;
-mod secrets;
+pub(crate) mod secrets;
 mod workspace;
 
 use crate::work::count;

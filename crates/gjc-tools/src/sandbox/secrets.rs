@@ -1,7 +1,9 @@
 //! Where keys, tokens and private data of a person lie: one table. Nothing here opens any of it.
 
+use crate::ToolCtx;
 use crate::mounts::Mounts;
 use gjc_entry::{Dirs, Vars};
+use gjc_protocol::Refusal;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -76,6 +78,34 @@ pub(super) fn places(dirs: &Dirs, named: &[PathBuf]) -> Vec<PathBuf> {
         places.extend(linked(&place, &dirs.home));
     }
     all_names(places)
+}
+
+/// The places of secrets as far as tools within gjc are kept out of them, as commands are by the sandbox.
+pub(crate) struct Closed {
+    places: Vec<PathBuf>,
+    open: Vec<PathBuf>,
+}
+
+impl Closed {
+    /// For a call. What a person works in is open to it, and so are their skills and what gjc keeps of whole outputs.
+    pub(crate) fn to(ctx: &ToolCtx) -> Self {
+        let dirs = Dirs { agent: ctx.own.clone(), home: ctx.home.clone(), temp: PathBuf::new() };
+        let cwd = fs::canonicalize(&ctx.cwd).unwrap_or_else(|_| ctx.cwd.clone());
+        let places = places(&dirs, &[]).into_iter().filter(|place| !cwd.starts_with(place)).collect();
+        let open = [Some(ctx.own.join("skills")), ctx.artifacts.folder().map(Path::to_path_buf)];
+        Self { places, open: open.into_iter().flatten().filter_map(|folder| real(&folder)).collect() }
+    }
+
+    /// Whether a real path lies in one of them.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.places.iter().any(|place| path.starts_with(place)) && !self.open.iter().any(|open| path.starts_with(open))
+    }
+
+    /// What a model is told.
+    pub(crate) fn refusal(given: &str) -> Refusal {
+        Refusal::new("secret_place", format!("{given} is where keys and private data are kept, which no tool reads"))
+            .hint("ask the person for what you need of it; they can work in that folder with --cwd")
+    }
 }
 
 /// gjc's own folder, under all its names.

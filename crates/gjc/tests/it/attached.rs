@@ -124,3 +124,15 @@ fn a_program_gives_pictures_and_wrong_ones_are_refused() {
     assert_eq!(told, [("1", "bad_picture"), ("2", "bad_picture"), ("3", "bad_picture"), ("4", "accepted")]);
     assert_eq!(content(&stub, 0)[0]["source"]["media_type"], "image/png");
 }
+
+#[test]
+fn what_a_file_holds_is_not_in_the_history() {
+    let home = Home::new();
+    home.write("project/비밀.env", "PASSWORD=hunter2\n");
+    let stub = stub([text("네")]);
+    on(&home, &stub).args(["-p", "@비밀.env"]).output().ok();
+    let shown = look(&home, &["prompts"]).output().ok().out();
+    assert!(shown.contains("[비밀.env]") && !shown.contains("hunter2"), "{shown}");
+    let kept = std::fs::read(home.agent_dir().join("history.db")).unwrap();
+    assert!(!kept.windows(7).any(|window| window == b"hunter2"));
+}

@@ -9,7 +9,7 @@ use std::path::Path;
 use testkit::anthropic::{self, Turn};
 use testkit::harness::{Home, Run};
 use testkit::openai::{self, Chat, Response};
-use testkit::stub::{Reply, Script, Stub};
+use testkit::stub::{Gate, Reply, Script, Stub};
 
 /// One of the three wires.
 #[derive(Clone, Copy, PartialEq)]
@@ -489,4 +489,56 @@ fn plan_mode_is_answered_by_its_own_model_and_the_conversation_by_its_own_again(
     let plans = ("/v1/chat/completions".to_owned(), "plan-stub".to_owned());
     assert_eq!(asked, [talks.clone(), plans.clone(), plans, talks]);
     assert_rebuilt(&home, &stub, &file, &[0, 1, 2, 3]);
+}
+
+/// The words of a plan that is used up are those of a limit of the moment; without leave to wait nobody waits, however short.
+#[test]
+fn a_plan_that_is_used_up_is_no_limit_of_the_moment() {
+    let used_up = || {
+        anthropic::error(429, "rate_limit_error", "slow down")
+            .header("anthropic-ratelimit-unified-status", "rejected")
+            .header("anthropic-ratelimit-unified-reset", "1")
+            .header("retry-after", "0")
+    };
+    let (code, asked, _) = refused(Wire::Messages, vec![used_up(), text("네").reply()]);
+    assert_eq!((code.as_deref(), asked), (Some("provider_quota"), 1));
+    let home = Home::new();
+    home.write("home/.gjc/agent/config.yml", "retry: {waitForQuota: 1m}\n");
+    let stub = replies([used_up(), text("네").reply()]);
+    assert_eq!(Wire::Messages.ask(&home, &stub, "x").output().ok().out(), "네\n");
+}
+
+#[test]
+fn what_is_changed_during_the_last_answer_is_kept_too() {
+    let home = Home::new();
+    let gate = Gate::new();
+    let stub = replies([text("하나").reply().gate_at(20, &gate)]);
+    let mut run = on(&home, &stub).args(["--mode", "rpc"]).spawn();
+    let say = json!({"type": "prompt", "parts": [{"text": "x", "origin": "typed"}]});
+    run.send(&json!({"id": "1", "command": say}).to_string());
+    stub.wait_for_requests(1, LIMIT);
+    run.send(&json!({"id": "2", "command": {"type": "set_thinking", "level": "high"}}).to_string());
+    run.wait_for(|line| line.contains("\"id\":\"2\""));
+    gate.open();
+    run.close_stdin();
+    run.wait().ok();
+    let levels: Vec<Value> =
+        lines(&the_session(&home)).into_iter().filter(|line| line["type"] == "thinking_level_change").collect();
+    assert_eq!(levels.last().map(|line| &line["thinkingLevel"]), Some(&json!("high")));
+}
+
+#[test]
+fn a_script_without_a_last_line_feed_goes_on_in_a_line_of_its_own() {
+    let home = Home::new();
+    let script = home.write("대본.jsonl", r#"{"content":[{"type":"text","text":"옛말"}]}"#);
+    let stub = replies([text("새말").reply()]);
+    on(&home, &stub).args(["-p", "x", "--record"]).arg(&script).output().ok();
+    for said in ["옛말", "새말"] {
+        assert!(std::fs::read_to_string(&script).unwrap().lines().any(|line| line.contains(said)), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&script).unwrap().lines().count(), 2);
+    // A model that is none leaves nothing behind.
+    let new = home.tmp().join("새.jsonl");
+    let failed = gjc(&home).args(["-p", "x", "--model", "scripted/없다.jsonl", "--record"]).arg(&new).output();
+    assert!(failed.code() == Some(1) && !new.exists(), "{failed}");
 }

@@ -4,6 +4,7 @@ use crate::kit::*;
 use gjc_process::Support;
 use serde_json::json;
 use std::fs;
+use testkit::anthropic::Turn;
 use testkit::harness::{Home, Output};
 
 /// Plays a model that runs one command.
@@ -174,4 +175,28 @@ fn an_allowed_folder_must_be_there() {
         look(&home, &["-p", "x", "--provider-url", "http://127.0.0.1:9", "--sandbox-write", "없는 폴더"]).output();
     assert_eq!(out.code(), Some(2));
     assert!(out.err().contains("없는 폴더"), "{out}");
+}
+
+/// What commands are kept from, the other tools are kept from as well, by whatever name.
+#[test]
+fn keys_of_the_home_folder_are_read_by_no_tool() {
+    let home = Home::new();
+    let key = home.write("home/.ssh/id_ed25519", "CANARY-비밀\n");
+    home.write("home/.config/gh/hosts.yml", "oauth_token: CANARY-비밀\n");
+    home.write("home/노트.md", "CANARY-아님\n");
+    std::os::unix::fs::symlink(&key, home.work().join("열쇠")).unwrap();
+    let there = home.path();
+    let stub = stub([
+        Turn::new("m")
+            .tool_call("1", "read", &json!({"path": key.display().to_string()}))
+            .tool_call("2", "read", &json!({"path": "열쇠"}))
+            .tool_call("3", "grep", &json!({"pattern": "CANARY", "path": key.display().to_string()}))
+            .tool_call("4", "grep", &json!({"pattern": "CANARY", "path": there.display().to_string()}))
+            .tool_call("5", "grep", &json!({"pattern": "CANARY", "path": "열쇠"})),
+        text("없습니다."),
+    ]);
+    ask(&home, &stub, "찾아 줘").output().ok();
+    let told = stub.requests()[1].json()["messages"].to_string();
+    assert!(!told.contains("CANARY-비밀") && told.contains("CANARY-아님"), "{told}");
+    assert_eq!(told.matches("keys and private data are kept").count(), 4, "{told}");
 }

@@ -210,3 +210,15 @@ fn who_cannot_read_is_shown_no_skill() {
     project(&home, "x", "");
     assert!(doctor().contains("note     skills      the skill in "), "{}", doctor());
 }
+
+#[test]
+fn a_skill_with_characters_that_nobody_sees_is_not_trusted() {
+    let home = Home::new();
+    project(&home, "하나", skill("하나", "첫째\u{200B} 일", ""));
+    project(&home, "둘", skill("둘", "둘째 일", "숨은\u{E0041} 말"));
+    let (shown, out) = system(&home, &["--trust-project"]);
+    assert!(!shown.contains("첫째") && !shown.contains("둘째"), "{shown}");
+    for hidden in ["U+200B", "U+E0041"] {
+        assert!(out.err().contains("is not trusted: line ") && out.err().contains(hidden), "{out}");
+    }
+}
