@@ -401,6 +401,11 @@ impl<F: Fs> Session<F> {
         self.writer.want_written()
     }
 
+    /// Gives the session its file now, before a first answer.
+    pub fn make_due(&mut self) {
+        self.writer.make_due();
+    }
+
     /// Asks for everything so far to become durable.
     pub fn want_durable(&mut self) -> Lsn {
         self.writer.want_durable()

@@ -135,6 +135,8 @@ impl<F: Fs> Actor<F> {
             self.admit_message(Labelled::new(Fact::new(body), label))?;
             // Only now: what the log did not take waits for another time.
             self.heard.remove(0);
+            // What a person did has to be in a file, whether or not a model ever answers.
+            self.session.make_due();
             self.session.want_durable();
         }
         Ok(())

@@ -145,15 +145,31 @@ impl Printed {
     }
 }
 
-/// Completes at the first interrupt or termination.
+/// Completes at the first interrupt, hang-up or termination.
 pub(crate) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return std::future::pending().await;
     };
+    // A terminal that was closed: what was done is kept as with any other end. With `nohup` it is none.
+    let mut hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup()).ok()).flatten();
+    let closed = async {
+        match &mut hangup {
+            Some(hangup) => drop(hangup.recv().await),
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        () = closed => {}
     }
+}
+
+/// Whether whoever started gjc has told it to ignore a hang-up (`SigIgn` in proc(5), a mask in which signal 1 is the lowest bit).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }

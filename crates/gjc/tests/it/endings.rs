@@ -8,7 +8,7 @@ use testkit::stub::Gate;
 
 #[test]
 fn an_interrupt_keeps_what_came_and_ends_with_130() {
-    for terminate in [false, true] {
+    for signal in ["INT", "TERM", "HUP"] {
         let home = Home::new();
         let turn = Turn::new("m").thinking("서명 없는 생각", "").text("여기까지 그리고 더");
         let cut = turn.event_ends()[6];
@@ -16,10 +16,10 @@ fn an_interrupt_keeps_what_came_and_ends_with_130() {
         let mut run = ask(&home, &stub, "길게").args(["--mode", "json"]).spawn();
         run.close_stdin();
         run.wait_for(|line| line.contains("text_delta"));
-        if terminate {
-            run.terminate()
-        } else {
-            run.interrupt()
+        match signal {
+            "INT" => run.interrupt(),
+            "TERM" => run.terminate(),
+            _ => run.hang_up(),
         }
         let out = run.wait();
         assert_eq!(out.code(), Some(130), "{out}");
@@ -33,6 +33,22 @@ fn an_interrupt_keeps_what_came_and_ends_with_130() {
         let body = String::from_utf8(stub.requests()[1].body.clone()).unwrap();
         assert!(body.contains("여기까지 그리고") && !body.contains("서명 없는 생각"), "{body}");
     }
+}
+
+#[test]
+fn a_closed_terminal_ends_nothing_that_was_told_to_go_on() {
+    let home = Home::new();
+    let (gate, turn) = (Gate::new(), text("여기까지 그리고 더"));
+    let stub = replies([turn.reply().gate_at(turn.event_ends()[3], &gate)]);
+    let script = "trap '' HUP; exec \"$0\" -p x --mode json --model anthropic/claude-stub-1 --provider-url \"$1\"";
+    let run = home.run("sh").args(["-c", script, env!("CARGO_BIN_EXE_gjc"), &stub.url()]).env("ANTHROPIC_API_KEY", KEY);
+    let mut run = run.spawn();
+    run.close_stdin();
+    run.wait_for(|line| line.contains("text_delta"));
+    run.hang_up();
+    gate.open();
+    run.wait().ok();
+    assert_eq!(answers(&the_session(&home))[0].1["stopReason"], "stop");
 }
 
 #[test]

@@ -148,3 +148,17 @@ fn the_session_is_pi_s_too_and_all_of_a_long_output_is_named() {
     assert!(result["message"]["content"][0]["text"].as_str().unwrap().starts_with("     1\t1\n"), "{result}");
     assert_eq!(result["gjcLabel"]["t"], false);
 }
+
+/// Without any model.
+#[test]
+fn what_a_person_ran_is_in_a_file_although_no_model_has_answered() {
+    let home = Home::new();
+    let stub = stub([]);
+    let mut run = rpc(&home, &stub);
+    run.send(&bash("1", "echo 내 출력", false));
+    line(&mut run, is_execution);
+    run.send(&command("close"));
+    let out = run.wait().ok();
+    assert!(out.out().contains("\"stored\":true"), "{out}");
+    assert_eq!(executions(&the_session(&home)).len(), 1);
+}

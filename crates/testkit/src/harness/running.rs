@@ -161,6 +161,11 @@ impl<'h> Running<'h> {
         let _ = kill_process(self.pid, Signal::INT);
     }
 
+    /// `SIGHUP` to the process, as when its terminal is closed.
+    pub fn hang_up(&self) {
+        let _ = kill_process(self.pid, Signal::HUP);
+    }
+
     /// `SIGKILL` to the whole process group, and its end.
     #[track_caller]
     pub fn kill_9(self) -> Output {
