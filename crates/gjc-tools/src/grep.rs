@@ -146,7 +146,7 @@ fn grep(
         return Err(Closed::refusal(given));
     }
     let (found, unread, before) = if what.is_dir() {
-        let (found, unread) = in_folder(ctx, input, glob, &pattern, &root, (stop, &closed));
+        let (found, unread) = in_folder(ctx, input, glob, &pattern, &root, (stop, closed.below(&root)));
         (found, unread, prefix(input.path.as_deref()))
     } else {
         let (found, unread) = in_file(ctx, input, &pattern, &path, stop).map_err(failed)?;
@@ -200,18 +200,20 @@ fn in_folder(
     glob: Option<Arc<Glob>>,
     pattern: &Pattern,
     root: &Path,
-    (stop, closed): (&Stop, &Closed),
+    (stop, closed): (&Stop, Option<Closed>),
 ) -> (Found, Unread) {
     let limit = limit(input);
     let all = Mutex::new((Found::new(limit), Unread::default()));
     let manner = Manner { context: context(input), binary: false };
     let wanted = move |name: &[u8]| glob.as_ref().is_none_or(|glob| glob.admits(name));
+    let closed = closed.as_ref();
     let unread = walk(root, stop, wanted, || {
         let search = Search::new(pattern.clone(), manner, stop);
         let mut mine = Collect { search, found: Found::new(limit), unread: Unread::default(), all: &all };
         Box::new(move |entry| {
             let name = below(root, entry.path());
-            if entry.file_type().is_some_and(|kind| kind.is_file()) && !closed.holds(entry.path()) {
+            let is_closed = || closed.is_some_and(|closed| closed.holds(entry.path()));
+            if entry.file_type().is_some_and(|kind| kind.is_file()) && !is_closed() {
                 mine.file(ctx, input, entry.path(), name);
             }
         })

@@ -96,6 +96,12 @@ impl Closed {
         Self { places, open: open.into_iter().flatten().filter_map(|folder| real(&folder)).collect() }
     }
 
+    /// Those that lie below a folder: in most there are none, and a walk through it need not ask for each file.
+    pub(crate) fn below(self, root: &Path) -> Option<Self> {
+        let places: Vec<_> = self.places.into_iter().filter(|place| place.starts_with(root)).collect();
+        (!places.is_empty()).then_some(Self { places, ..self })
+    }
+
     /// Whether a real path lies in one of them.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.places.iter().any(|place| path.starts_with(place)) && !self.open.iter().any(|open| path.starts_with(open))
