@@ -7,7 +7,7 @@ use crate::request::settings;
 use gjc_entry::{BoxFuture, ModelRef, Params, Thinking, Tier};
 use gjc_llm::Provider;
 use gjc_log::fs::Fs;
-use gjc_protocol::{Mode, Outcome, Refusal, Role, StepName};
+use gjc_protocol::{Mode, ModelInfo, Outcome, Refusal, Role, StepName};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -56,9 +56,14 @@ impl Roles {
 
     /// Who answers for a role: whoever was chosen for it, else the model of the conversation.
     pub(crate) fn model_for(&self, role: Role) -> &Choice {
+        self.own(role).unwrap_or(&self.default)
+    }
+
+    /// The model that was chosen for a role.
+    fn own(&self, role: Role) -> Option<&Choice> {
         match role {
-            Role::Default => &self.default,
-            Role::Plan => self.plan.as_ref().unwrap_or(&self.default),
+            Role::Default => Some(&self.default),
+            Role::Plan => self.plan.as_ref(),
         }
     }
 
@@ -80,8 +85,8 @@ impl Roles {
 #[derive(Default)]
 pub(crate) struct Changes {
     models: Vec<(Role, Choice)>,
-    thinking: Option<Thinking>,
-    tier: Option<Tier>,
+    pub(crate) thinking: Option<Thinking>,
+    pub(crate) tier: Option<Tier>,
 }
 
 impl Changes {
@@ -104,9 +109,9 @@ impl<F: Fs> Actor<F> {
     pub(crate) fn chosen(&mut self, (role, found, reply): (Role, Result<Choice, Refusal>, oneshot::Sender<Outcome>)) {
         let outcome = match found {
             Ok(choice) => {
-                let ModelRef { provider, id, api } = choice.model.clone();
+                let model = ModelInfo::from(choice.model.clone());
                 self.changes.models.push((role, choice));
-                self.changed(json!({ "provider": provider, "model": id, "api": api }))
+                self.changed(json!(model))
             }
             Err(refusal) => Outcome::Refused(refusal),
         };
@@ -163,6 +168,17 @@ impl<F: Fs> Actor<F> {
         (self.config.provider, self.config.model, self.config.params) = (provider, model, params);
         self.config.thinking = thinking.unwrap_or(self.config.thinking);
         self.config.tier = tier.unwrap_or(self.config.tier);
+    }
+
+    /// Who will answer the next request, changes that wait included.
+    pub(crate) fn next_model(&mut self) -> &ModelRef {
+        let role = self.role();
+        let chosen =
+            |wanted: Role| self.changes.models.iter().rfind(|(role, _)| *role == wanted).map(|(_, choice)| choice);
+        // Without one of its own a role has that of the conversation, also one that waits.
+        let own = chosen(role).or_else(|| self.roles.own(role));
+        let choice = own.or_else(|| chosen(Role::Default)).unwrap_or_else(|| self.roles.model_for(Role::Default));
+        &choice.model
     }
 
     /// What the model is asked for now.

@@ -2,9 +2,10 @@
 //!
 //! Read it in the order of a prompt:
 //!
-//! 1. [`actor`](self) takes the command ([`SessionHandle::call`]) and begins a turn
+//! 1. `handle`: a face gives a command ([`SessionHandle::call`]); `actor` takes it and begins a turn; `commands`: all others
 //! 2. `turn`: ask the model, run its calls, until it has nothing left to ask
-//! 3. `request`: settings entry, view, check, bytes
+//! 3. `request`: settings entry, view, check, bytes; `choice`, `mode`: what a person changes of that; `limits`: what a provider
+//!    does not take
 //! 4. `calls`: plan, decide, permit, run; `approve`: what a person is asked before; `asks`: what waits for them
 //! 5. `admit`: the one door into the log; **labels join here** ([`Session::admit`]); `prepare`: what is stored of a body
 //! 6. [`boundary`]: what happens between steps and at the end of a turn; **the order is [`boundary::STEP`] and
@@ -12,7 +13,8 @@
 //! 7. `hooks`: programs of a person that are asked or told
 //! 8. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
 //! 9. `shell`: commands that a person runs beside the conversation
-//! 10. `events`: faces read; a slow one is told to resync, no other notices
+//! 10. `storage`: who waits for the disk; `events`: faces read, a slow one is told to resync, no other notices; `snapshot`: the whole
+//!     state for it
 //!
 //! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
 //! face.
@@ -26,9 +28,11 @@ mod approve;
 mod asks;
 mod calls;
 mod choice;
+mod commands;
 mod config;
 mod deliveries;
 mod events;
+mod handle;
 mod hooks;
 mod jobs;
 mod limits;
@@ -38,13 +42,16 @@ mod recover;
 mod request;
 mod shell;
 mod shown;
+mod snapshot;
+mod storage;
 mod turn;
 
-pub use actor::{SessionHandle, closed, start};
+pub use actor::start;
 pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
 pub use config::Config;
 pub use events::{Events, Subscription};
+pub use handle::{SessionHandle, closed};
 pub use hooks::{Hook, Hooks, Vouch};
 pub use shown::{shown, shown_as};

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A person's command that runs.
 pub(crate) struct PersonsCommand {
+    pub(crate) command: String,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -66,7 +67,7 @@ impl<F: Fs> Actor<F> {
 
     fn start_persons(&mut self, command: String, excluded: bool) {
         let cancel = CancellationToken::new();
-        self.persons = Some(PersonsCommand { cancel: cancel.clone() });
+        self.persons = Some(PersonsCommand { command: command.clone(), cancel: cancel.clone() });
         self.events.emit(EventBody::BashStarted { command: command.clone() });
         let (shell, cwd) = (self.config.shell.clone(), self.config.cwd.clone());
         let artifacts: Artifacts = self.artifacts.moved(self.session.log().artifact_dir());

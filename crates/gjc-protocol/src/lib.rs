@@ -16,7 +16,7 @@ pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, 
 pub use command::{Cmd, CmdId, Command, Outcome, Picture, PromptMode, PromptPart, Refusal, Reply, Role};
 pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
 pub use hook::{HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict};
-pub use snapshot::{JobInfo, Partial, Queued, Snapshot, StepName};
+pub use snapshot::{JobInfo, ModelInfo, Partial, Queued, Snapshot, StepName};
 
 /// The JSON schemas of everything that goes over the wire or to a hook, by file name.
 #[must_use]

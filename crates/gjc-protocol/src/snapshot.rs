@@ -1,7 +1,7 @@
 //! The state of a session as a face needs it.
 
 use crate::{Asked, Health, JobStatus, LabelInfo, Mode, PromptMode};
-use gjc_entry::{ApprovalMode, Usage};
+use gjc_entry::{ApprovalMode, ModelRef, Thinking, Tier, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +31,14 @@ pub struct Snapshot {
     pub asked: Vec<Asked>,
     /// Whether it plans.
     pub mode: Mode,
+    /// Who is asked next.
+    pub model: ModelInfo,
+    /// How long it may think.
+    #[schemars(with = "String", extend("enum" = Thinking::ALL.map(Thinking::as_str)))]
+    pub thinking: Thinking,
+    /// How soon requests are served.
+    #[schemars(with = "String", extend("enum" = Tier::ALL.map(Tier::as_str)))]
+    pub tier: Tier,
     /// What a person is asked before it runs: `read-only`, `ask`, `auto-edit` or `full`.
     #[schemars(with = "String")]
     pub approval: ApprovalMode,
@@ -39,11 +47,31 @@ pub struct Snapshot {
     /// Background jobs, oldest first; those that ended a while ago may be left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobInfo>,
+    /// A person's command that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bash: Option<String>,
     /// Tokens and cost, abandoned branches included.
     #[schemars(with = "Value")]
     pub usage: Usage,
     /// How storage does.
     pub storage: Health,
+}
+
+/// A model: what the reply to `set_model` holds too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelInfo {
+    /// The provider, as sessions name it.
+    pub provider: String,
+    /// The model's id there.
+    pub model: String,
+    /// The wire.
+    pub api: String,
+}
+
+impl From<ModelRef> for ModelInfo {
+    fn from(ModelRef { provider, id, api }: ModelRef) -> Self {
+        Self { provider, model: id, api }
+    }
 }
 
 /// An answer that is being written.

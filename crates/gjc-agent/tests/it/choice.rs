@@ -1,10 +1,13 @@
 //! What a person changes while a session runs takes effect with the next request, never with one that is under way.
 
 use crate::world::*;
-use gjc_entry::{Thinking, Tier};
-use gjc_protocol::{Command, Outcome, Role, TurnEnd};
+use gjc_agent::{Choice, Models};
+use gjc_entry::{BoxFuture, Thinking, Tier};
+use gjc_protocol::{Command, Outcome, Refusal, Role, TurnEnd};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use testkit::log::Bench;
+use tokio::sync::Notify;
 
 fn lines(bench: &Bench<gjc_log::fs::sim::SimFs>) -> Vec<Value> {
     String::from_utf8(bench.bytes()).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -65,4 +68,55 @@ async fn a_model_that_is_not_there_is_refused_and_nothing_changes() {
     let refused = world.call(Command::SetModel { model: "x/y".into(), role: Role::Default }).await;
     assert!(matches!(refused, Outcome::Refused(refusal) if refusal.code == "unknown_model"));
     assert_eq!(bench.bytes(), before);
+}
+
+/// Looks for one model until it is let go.
+struct OneIsSlow {
+    found: Choice,
+    gate: Arc<Notify>,
+}
+
+impl Models for OneIsSlow {
+    fn choose(&self, name: &str) -> BoxFuture<'static, Result<Choice, Refusal>> {
+        let (mut choice, gate, slow) = (self.found.clone(), Arc::clone(&self.gate), name == "slow");
+        choice.model.id = name.into();
+        Box::pin(async move {
+            if slow {
+                gate.notified().await;
+            }
+            Ok(choice)
+        })
+    }
+}
+
+#[tokio::test]
+async fn the_model_that_was_named_last_is_the_one_and_a_face_that_comes_late_knows_it() {
+    let bench = sim();
+    let mut setup = Setup::new(&bench).usual_tools();
+    let config = &setup.config;
+    let (provider, model, params) = (Arc::clone(&config.provider), config.model.clone(), config.params.clone());
+    let gate = Arc::new(Notify::new());
+    setup.config.models = Arc::new(OneIsSlow { found: Choice { provider, model, params }, gate: Arc::clone(&gate) });
+    let mut world = setup.start(bench.create(), false);
+    let set = |name: &str| world.done(Command::SetModel { model: name.into(), role: Role::Default });
+    let let_go = async {
+        // By then both are looked for.
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        gate.notify_one();
+    };
+    let (_, last, ()) = tokio::join!(set("slow"), set("quick"), let_go);
+    assert_eq!(last["model"], "quick");
+    assert_eq!(world.snapshot().await.model.model, "quick");
+    // While an answer comes, the next one's: whoever lost events asks for nothing else.
+    let ask = world.say("하나").await;
+    world.done(Command::SetThinking { level: Thinking::High }).await;
+    world.done(Command::SetTier { tier: Tier::Flex }).await;
+    let set = world.done(Command::SetModel { model: "other".into(), role: Role::Default }).await;
+    let now = world.snapshot().await;
+    assert_eq!((now.thinking, now.tier, now.model.model.as_str()), (Thinking::High, Tier::Flex, "other"));
+    assert_eq!(set["model"], "other");
+    ask.say("네");
+    world.turn_end().await;
 }

@@ -131,6 +131,10 @@ async fn plan_mode_is_kept_on_resume_and_follows_the_path() {
     world.turn_end().await;
     // Before plan mode nobody has heard of it.
     world.done(Command::MoveLeaf { to: first.map(|id| EntryId::new(&id)) }).await;
+    assert!(matches!(
+        world.face.until(|body| matches!(body, EventBody::Mode { .. })).await,
+        EventBody::Mode { mode: Mode::None }
+    ));
     assert_eq!(world.snapshot().await.mode, Mode::None);
     let ask = world.say("다른 길").await;
     assert_eq!(tools(&ask.json()), ALL);

@@ -319,3 +319,24 @@ fn a_question_is_answered_over_rpc() {
     assert!(sent.contains("천천히"), "{sent}");
     assert_rebuilt(&home, &stub, &the_session(&home), &[0, 1]);
 }
+
+/// What was said beside the command is a part of what a person allowed.
+#[test]
+fn a_command_that_was_allowed_is_asked_for_again_in_the_background() {
+    let home = Home::new();
+    let stub = stub([
+        call("c1", "bash", &j!({"command": "echo x"})),
+        call("c2", "bash", &j!({"command": "echo x", "background": true})),
+        text("끝"),
+    ]);
+    let mut run = rpc(&home, &stub, &["--approval", "ask"]);
+    say(&mut run, "1", "해 줘");
+    let asked = event(&mut run, "asked");
+    told(&mut run, "2", j!({"type": "answer", "ask": asked["ask"], "value": {"type": "session"}}));
+    let asked = event(&mut run, "asked");
+    assert!(asked["preview"].as_str().unwrap().contains("background"), "{asked}");
+    told(&mut run, "3", j!({"type": "answer", "ask": asked["ask"], "value": {"type": "deny"}}));
+    event(&mut run, "turn_ended");
+    run.close_stdin();
+    run.wait().ok();
+}

@@ -49,7 +49,10 @@ fn request(stub: &Stub, n: usize) -> String {
 
 fn heard(home: &Home) -> Vec<Value> {
     let text = std::fs::read_to_string(home.work().join("heard")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
 }
 
 #[test]
@@ -449,4 +452,19 @@ fn under_a_korean_locale_a_person_is_told_in_korean() {
     let out = ask(&home, &stub, "해 줘").env("LC_ALL", "ko_KR.UTF-8").output().ok();
     let words = out.err().chars().filter(|c| c.is_alphabetic()).collect::<String>();
     assert!(!words.contains("ended") && out.err().contains("종료 코드 7"), "{out}");
+}
+
+#[test]
+fn a_hook_hears_what_the_model_hears_of_a_job() {
+    let home = Home::new();
+    hook(&home, "post_tool_response", "cat >> heard; echo >> heard; echo '{}'");
+    let stub = stub([
+        calls(&[("bash", j!({"command": "echo 일했다", "background": true}))]),
+        calls(&[("job", j!({"poll": ["job-1"]}))]),
+        text("끝"),
+    ]);
+    ask(&home, &stub, "해 줘").output().ok();
+    let heard: Vec<Value> = heard(&home);
+    let job = heard.iter().find(|call| call["tool"] == "job").unwrap();
+    assert!(job["text"].as_str().unwrap().contains("일했다"), "{job}");
 }
