@@ -3,13 +3,11 @@
 //! A setting is a field with its kind and default, its name in the file, what a project may do with it, and the option of
 //! the command line that stands above it. Lines of documentation are those of `docs/settings.md`.
 
-use crate::folders::Folders;
 use crate::hook::HookList;
+use crate::lists::{Folders, Hosts, TOOLS, ToolNames};
 use crate::models::{OrOff, PriceList};
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
-use crate::value::{
-    Address, CommandLine, Count, Hosts, ModelName, Patience, Size, Switch, TOOLS, ToolNames, Value, Wrong,
-};
+use crate::value::{Address, CommandLine, Count, ModelName, Patience, Size, Switch, Value, Wrong};
 use crate::words::{Access, Approval, Durability, SandboxMode, ServiceTier};
 use crate::yaml::Node;
 

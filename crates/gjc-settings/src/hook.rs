@@ -1,7 +1,8 @@
 //! The kind of value of `hooks.*`: the programs that are run at an event.
 
+use crate::lists::ToolNames;
 use crate::setting::nearest;
-use crate::value::{CommandLine, Patience, Plain, ToolNames, Value, Wrong, scalar, wrong_kind};
+use crate::value::{CommandLine, Patience, Plain, Value, Wrong, scalar, wrong_kind};
 use crate::yaml::{Content, Key, Node, Style, brief, parse};
 use serde_json::{Value as Json, json};
 use std::path::Path;
@@ -115,9 +116,10 @@ impl<const OF_CALLS: bool> Value for HookList<OF_CALLS> {
         let map = |hook: &Hook| {
             let tools = hook.tools.as_ref().map(|tools| ("match", tools.write()));
             let command = ("command", hook.command.write());
-            [Some(command), tools, Some(("timeout", hook.timeout.write()))].into_iter().flatten().collect()
+            let pairs = [Some(command), tools, Some(("timeout", hook.timeout.write()))].into_iter().flatten();
+            Plain::Map(pairs.map(|(name, value)| (name.to_owned(), value)).collect())
         };
-        Plain::Maps(self.0.iter().map(map).collect())
+        Plain::Many(self.0.iter().map(map).collect())
     }
 
     /// A list as it stands in a file, or one command.

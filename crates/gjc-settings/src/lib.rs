@@ -17,9 +17,9 @@ mod definition;
 mod document;
 mod edit;
 mod files;
-mod folders;
 mod front;
 mod hook;
+mod lists;
 mod merge;
 mod models;
 mod page;
@@ -36,16 +36,14 @@ pub use definition::{
 pub use document::{Document, Entry, Scope};
 pub use edit::{NotSet, set, unset};
 pub use files::{FileError, LARGEST, project_file, project_root, read_project, read_user, write};
-pub use folders::Folders;
 pub use front::front_matter;
 pub use hook::{Hook, HookList, HookTime};
+pub use lists::{Folders, Hosts, OPTIONAL_TOOLS, TOOLS, ToolNames};
 pub use merge::{Effective, Flag, Ignored, Layered, Origin, merge};
 pub use models::{ModelPrice, OrOff, PriceList};
 pub use page::{page, schema};
 pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
 pub use trust::{ContentHash, Trust};
-pub use value::{
-    Address, CommandLine, Count, Hosts, ModelName, OPTIONAL_TOOLS, Patience, Plain, Size, Switch, TOOLS, ToolNames,
-};
+pub use value::{Address, CommandLine, Count, ModelName, Patience, Plain, Size, Switch};
 pub use words::{Access, Approval, Durability, SandboxMode, ServiceTier};

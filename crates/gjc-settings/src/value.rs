@@ -22,8 +22,8 @@ pub enum Plain {
     Decimal(String),
     /// Values by their names, in the order of the file.
     Map(Vec<(String, Plain)>),
-    /// A list of maps, each of a few names with their values.
-    Maps(Vec<Vec<(&'static str, Plain)>>),
+    /// Values without names.
+    Many(Vec<Plain>),
 }
 
 impl Plain {
@@ -38,12 +38,7 @@ impl Plain {
             Self::List(names) => json!(names),
             Self::Decimal(digits) => serde_json::from_str(digits).unwrap_or(Json::Null),
             Self::Map(values) => values.iter().map(|(name, value)| (name.clone(), value.json())).collect(),
-            Self::Maps(maps) => {
-                let map = |map: &Vec<(&'static str, Self)>| -> Json {
-                    map.iter().map(|(name, value)| ((*name).to_owned(), value.json())).collect()
-                };
-                maps.iter().map(map).collect()
-            }
+            Self::Many(values) => values.iter().map(Self::json).collect(),
         }
     }
 
@@ -63,14 +58,7 @@ impl Plain {
                 let one = |(name, value): &(String, Self)| format!("{}: {}", yaml_text(name), value.yaml());
                 format!("{{{}}}", values.iter().map(one).collect::<Vec<_>>().join(", "))
             }
-            Self::Maps(maps) => {
-                let map = |map: &Vec<(&'static str, Self)>| {
-                    let pairs: Vec<String> =
-                        map.iter().map(|(name, value)| format!("{name}: {}", value.yaml())).collect();
-                    format!("{{{}}}", pairs.join(", "))
-                };
-                format!("[{}]", maps.iter().map(map).collect::<Vec<_>>().join(", "))
-            }
+            Self::Many(values) => format!("[{}]", values.iter().map(Self::yaml).collect::<Vec<_>>().join(", ")),
         }
     }
 
@@ -515,112 +503,5 @@ impl Value for CommandLine {
 
     fn write(&self) -> Plain {
         Plain::Text(self.0.clone())
-    }
-}
-
-/// The tools that there are, in the order in which a model sees them.
-pub const TOOLS: &[&str] = &["read", "write", "edit", "bash", "grep", "find", "ls", "ask", "job"];
-
-/// The tools that are off until a setting of their own switches them on.
-pub const OPTIONAL_TOOLS: &[&str] = &["fetch"];
-
-fn all_tools() -> Vec<&'static str> {
-    [TOOLS, OPTIONAL_TOOLS].concat()
-}
-
-/// Names of tools, each once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolNames(pub Vec<String>);
-
-impl Value for ToolNames {
-    fn wanted() -> String {
-        format!("a list of tools ({})", all_tools().join(", "))
-    }
-
-    fn schema() -> Json {
-        json!({"type": "array", "uniqueItems": true, "items": {"type": "string", "enum": all_tools()}})
-    }
-
-    fn read(node: &Node) -> Result<Self, Wrong> {
-        let Content::List { items, .. } = &node.content else {
-            let wrong = wrong_kind::<Self>(node);
-            return Err(if node.is_null() { wrong } else { wrong.hint("as in: tools: [read, bash]") });
-        };
-        let mut found: Vec<String> = Vec::new();
-        for item in items {
-            let here = |wrong: Wrong| Wrong { at: Some(item.bytes.start), ..wrong };
-            let name = text::<Self>(item).map_err(here)?;
-            one_of("tool", name, &all_tools()).map_err(here)?;
-            if found.iter().any(|other| other == name) {
-                return Err(here(Wrong::new(format!("\"{name}\" stands here a second time"))));
-            }
-            found.push(name.into());
-        }
-        Ok(Self(found))
-    }
-
-    fn write(&self) -> Plain {
-        Plain::List(self.0.clone())
-    }
-
-    fn typed(word: &str) -> Node {
-        typed_list(word)
-    }
-}
-
-/// The list that a word stands for: `a,b` or `[a, b]`.
-fn typed_list(word: &str) -> Node {
-    let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).unwrap_or(word);
-    let items = inner.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let items = items.map(|name| scalar(name, Style::Quoted)).collect();
-    Node { bytes: 0..word.len(), content: Content::List { items, flow: true } }
-}
-
-/// Servers as they stand in an address: `host` or `host:port`, each once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hosts(pub Vec<String>);
-
-impl Value for Hosts {
-    fn wanted() -> String {
-        "a list of servers, each as HOST or HOST:PORT".into()
-    }
-
-    fn schema() -> Json {
-        json!({"type": "array", "uniqueItems": true, "items": {"type": "string", "pattern": "^[^/@\\s]+$"}})
-    }
-
-    fn read(node: &Node) -> Result<Self, Wrong> {
-        let Content::List { items, .. } = &node.content else {
-            let wrong = wrong_kind::<Self>(node);
-            return Err(if node.is_null() { wrong } else { wrong.hint("as in: [localhost, \"192.168.0.7:8080\"]") });
-        };
-        let mut found: Vec<String> = Vec::new();
-        for item in items {
-            let here = |wrong: Wrong| Wrong { at: Some(item.bytes.start), ..wrong };
-            let name = text::<Self>(item).map_err(here)?;
-            if name.is_empty() || name.contains(['/', '@', '*', '?', '#']) || name.contains(char::is_whitespace) {
-                let wrong = Wrong::new(format!("\"{}\" is no server", brief(name)));
-                return Err(here(
-                    wrong.hint("give its name or its address alone, as in localhost or 192.168.0.7:8080"),
-                ));
-            }
-            if found.iter().any(|other| other == name) {
-                return Err(here(Wrong::new(format!("\"{name}\" stands here a second time"))));
-            }
-            found.push(name.into());
-        }
-        Ok(Self(found))
-    }
-
-    fn write(&self) -> Plain {
-        Plain::List(self.0.clone())
-    }
-
-    fn typed(word: &str) -> Node {
-        // The brackets of an address are not those of a list.
-        if word.starts_with('[') && word.contains("]:") {
-            return typed_list(&format!("[{word}]"));
-        }
-        typed_list(word)
     }
 }

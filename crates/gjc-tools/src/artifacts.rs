@@ -7,8 +7,8 @@ use gjc_entry::{Label, Level};
 use gjc_protocol::Refusal;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Cursor, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -68,6 +68,22 @@ impl Artifacts {
         let last = shared.last.unwrap_or_else(|| self.on_disk().iter().map(|(number, _)| *number).max().unwrap_or(0));
         shared.last = Some(last + 1);
         (last + 1, self.folder.as_ref().map(|folder| folder.join(format!("{}.{tool}.log", last + 1))))
+    }
+
+    /// Keeps a whole text that is there already, for the person alone as all of a session is; gives its name.
+    pub(crate) fn store(&self, tool: &'static str, text: &str) -> io::Result<String> {
+        let (number, path) = self.reserve(tool);
+        match path {
+            Some(path) => {
+                if let Some(folder) = path.parent() {
+                    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                }
+                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+                file.write_all(text.as_bytes())?;
+            }
+            None => self.keep(number, tool, text.into()),
+        }
+        Ok(format!("{SCHEME}{number}"))
     }
 
     /// Keeps a whole output in memory.
@@ -138,10 +154,10 @@ impl Artifacts {
 
 const UNKNOWN: Label = Label { level: Level::Restricted, trusted: false };
 
-/// What the output of a tool is worth. Nobody vouches for what a command prints; of other names nothing is known.
+/// What the output of a tool is worth. Nobody vouches for what a command prints or a page says; of other names nothing is known.
 fn label_of(tool: &str) -> Label {
     match tool {
-        "bash" => Label { trusted: false, ..Label::PUBLIC_TRUSTED },
+        "bash" | "fetch" => Label { trusted: false, ..Label::PUBLIC_TRUSTED },
         _ => UNKNOWN,
     }
 }
@@ -151,7 +167,7 @@ fn number(given: &str) -> Result<u64, Refusal> {
     let number = given.strip_prefix(SCHEME).and_then(canonical);
     number.ok_or_else(|| {
         Refusal::new("wrong_artifact", format!("\"{given}\" names no artifact: behind {SCHEME} stands a number"))
-            .hint(format!("the results of commands name theirs, as in {SCHEME}3"))
+            .hint(format!("the results that were too long name theirs, as in {SCHEME}3"))
     })
 }
 
@@ -233,6 +249,20 @@ mod tests {
         assert_eq!(artifacts.open("artifact://2").unwrap().label, UNKNOWN);
         assert_eq!(artifacts.label("artifact://2"), UNKNOWN);
         assert_eq!(artifacts.label("artifact://3"), Label::PUBLIC_TRUSTED);
+    }
+
+    #[test]
+    fn a_text_is_kept_for_the_person_alone_and_in_memory_where_there_is_no_folder() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("세션");
+        for artifacts in [Artifacts::new(Some(folder.clone())), Artifacts::new(None)] {
+            let name = artifacts.store("fetch", "쪽의 글").unwrap();
+            assert_eq!((name.as_str(), text(&artifacts, &name).unwrap().as_str()), ("artifact://1", "쪽의 글"));
+            assert!(!artifacts.label(&name).trusted);
+        }
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join("1.fetch.log"))), (0o700, 0o600));
     }
 
     #[test]

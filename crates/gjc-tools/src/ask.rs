@@ -25,7 +25,7 @@ const LONGEST: usize = 16 * 1024;
 /// Asks the person, and waits for their answer.
 ///
 /// The answer is the person's own words ([`Origin::Ask`]): public, trusted, and protected like everything that a person
-/// says. Where nobody can be asked the tool is not shown. Details: `{choices: [place], text}`.
+/// says. Where nobody can be asked the tool is not shown. Details: `{choices: [place]}`; own words are the content, once.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask;
 
@@ -125,7 +125,7 @@ async fn asked(ctx: &ToolCtx, call: &Call) -> Result<ToolOutput, Refusal> {
         Some(Answer::Reply { choices, text }) => {
             let chosen: Vec<&str> = choices.iter().filter_map(|at| labels.get(*at)).map(String::as_str).collect();
             let text = text.filter(|text| !text.trim().is_empty());
-            let output = output.details(json!({ "choices": choices, "text": text }));
+            let output = output.details(json!({ "choices": choices }));
             let output = if chosen.is_empty() { output } else { output.block(words(chosen.join("\n"))) };
             Ok(text.into_iter().fold(output, |output, text| output.block(words(text))).done())
         }

@@ -6,7 +6,7 @@ use gjc_flow::{Call, Digest, Permits, Redeemed, digest};
 use gjc_protocol::Refusal;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The join of what a call said it would read.
 pub(crate) fn planned(call: &Call) -> Label {
@@ -49,15 +49,6 @@ where
 /// An output that tells why it failed.
 pub(crate) fn failed(label: Label, refusal: &Refusal) -> ToolOutput {
     Output::from(label).text(refusal.to_string()).details(json!({ "error": refusal.code })).error().done()
-}
-
-/// Where the whole output of a call goes if it is too long to show; `end` is the end of its name.
-pub(crate) fn artifact(ctx: &ToolCtx, end: &str) -> Option<PathBuf> {
-    let dir = ctx.artifacts.folder()?;
-    // An entry's id may be any text of another program; as a part of a name it must not be a path.
-    let entry: String =
-        ctx.op().entry.to_string().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(64).collect();
-    Some(dir.join(format!("{entry}-{}.{end}", ctx.op().call)))
 }
 
 /// The call was cancelled before anything was done.

@@ -5,9 +5,10 @@ mod page;
 mod request;
 mod text;
 
+use crate::artifacts::Artifacts;
 use crate::input::{Form, schema};
 use crate::page::SHOWN_BYTES;
-use crate::work::{artifact, count, failed, leave, planned};
+use crate::work::{count, failed, leave, planned};
 use crate::{Effects, Output, Run, Shown, Tool, ToolCtx, ToolOutput, ToolSpec};
 use async_trait::async_trait;
 use gjc_entry::{Label, Level};
@@ -19,10 +20,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use text::Kind;
@@ -32,7 +29,7 @@ const FORM: Form = Form { tool: "fetch", example: r#"{"url": "https://example.co
 /// Gets a page over HTTP: HTML as Markdown, other text as it is.
 ///
 /// One GET, with redirects, to servers on the Internet alone unless [`Reach`] names others. The beginning of a long text is
-/// shown; all of it is kept as `<artifacts>/<entry>-<call>.fetch.md` (or `.txt`). What a server sends counts as public and
+/// shown; all of it is kept ([`Artifacts`]). What a server sends counts as public and
 /// untrusted. Details: `{url, status, content_type, charset, bytes, title?, artifact?, cut}`, `url` after redirects.
 #[derive(Debug, Clone)]
 pub struct Fetch {
@@ -134,9 +131,8 @@ impl Fetch {
         }
         let (bytes, cut) = answer.bytes().await?;
         gjc_fp::fp!("tools.fetch.after");
-        let artifact = |end: &str| artifact(ctx, end);
-        let artifacts = [artifact("fetch.md"), artifact("fetch.txt")];
-        let told = move || told(&answer, kind, &bytes, cut, artifacts, label);
+        let artifacts = ctx.artifacts.clone();
+        let told = move || told(&answer, kind, &bytes, cut, &artifacts, label);
         tokio::task::spawn_blocking(told).await.map_err(|_| {
             Refusal::new("internal", "the page cannot be read").hint("fetch another one, or use bash with curl")
         })?
@@ -156,7 +152,7 @@ fn told(
     kind: Kind,
     bytes: &[u8],
     cut: bool,
-    [as_page, as_text]: [Option<PathBuf>; 2],
+    artifacts: &Artifacts,
     label: Label,
 ) -> Result<ToolOutput, Refusal> {
     let kind = if kind == Kind::Unsaid { text::looks_like(bytes) } else { kind };
@@ -178,13 +174,12 @@ fn told(
     } else {
         let end = text[..end].rfind('\n').filter(|at| *at > end / 2).map_or(end, |at| at + 1);
         let rest = format!("the first {} of {} are shown", count(end, "byte"), count(text.len(), "byte"));
-        match if is_page { as_page } else { as_text }.map(|path| (keep(&path, &text), path)) {
-            Some((Ok(()), path)) => {
-                notes.push(format!("{rest}; the whole text is in {}; read it in parts", path.display()));
-                kept_in = Some(path);
+        match artifacts.store("fetch", &text) {
+            Ok(name) => {
+                notes.push(format!("{rest}; the whole text is {name}; read it in parts"));
+                kept_in = Some(name);
             }
-            Some((Err(error), _)) => notes.push(format!("{rest}; the rest could not be kept: {error}")),
-            None => notes.push(rest),
+            Err(error) => notes.push(format!("{rest}; the rest could not be kept: {error}")),
         }
         &text[..end]
     };
@@ -220,20 +215,11 @@ fn told(
     if !title.is_empty() {
         details["title"] = Value::from(title);
     }
-    if let Some(path) = kept_in {
-        details["artifact"] = Value::from(path.to_string_lossy());
+    if let Some(name) = kept_in {
+        details["artifact"] = Value::from(name);
     }
     let output = Output::from(label).text(whole).details(details);
     Ok(if failed { output.error().done() } else { output.done() })
-}
-
-/// Keeps a whole text in a file that is not there yet; for the person alone, as all of a session is.
-fn keep(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 /// Whether a character changes the direction of writing, or is not seen.
