@@ -93,7 +93,7 @@ impl<F: Fs> Actor<F> {
             return Ok(None);
         }
         if mode == ApprovalMode::ReadOnly {
-            return Err(told(&read_only(&call.tool)));
+            return Err(told(&read_only(&call.tool, self.config.answers)));
         }
         let preview = self.preview(op, tool, call).await?;
         let within = effects == Effects::Workspace && preview.within;
@@ -155,9 +155,15 @@ fn said(blocks: Vec<Block>) -> ToolOutput {
     blocks.into_iter().fold(Output::from(Label::PUBLIC_TRUSTED), Output::block).error().done()
 }
 
-fn read_only(tool: &str) -> Refusal {
-    Refusal::new("read_only", format!("not run: this session is read-only, and {tool} changes things"))
-        .hint("say what should be done; a person can allow changes with --approval ask, auto-edit or full")
+fn read_only(tool: &str, answers: bool) -> Refusal {
+    let hint = match answers {
+        true => "say what should be done; a person can allow changes with --approval ask, auto-edit or full",
+        // Where nobody is asked, asking allows nothing.
+        false => {
+            "say what should be done; a person can allow it with --approval full, changes of the project's files with auto-edit too"
+        }
+    };
+    Refusal::new("read_only", format!("not run: this session is read-only, and {tool} changes things")).hint(hint)
 }
 
 /// Where it would have to be asked and nobody is there.

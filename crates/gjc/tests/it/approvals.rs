@@ -157,6 +157,7 @@ fn with_p_nobody_is_asked_and_what_would_ask_is_refused_with_its_way_out() {
                 let refused =
                     result.starts_with("not run: ") && result.contains("hint: ") && result.contains("--approval");
                 assert_eq!(refused, !ran, "{mode}: {result}");
+                assert!(!result.contains("--approval ask"), "asking would allow nothing here: {result}");
             }
             assert!(!out.out().contains(r#""type":"asked""#), "{out}");
             assert!(!tools(&stub.requests()[0].json()).contains(&"ask"), "nobody answers questions here");
