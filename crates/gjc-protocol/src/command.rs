@@ -103,6 +103,16 @@ pub enum Command {
         #[schemars(with = "String", extend("enum" = Tier::ALL.map(Tier::as_str)))]
         tier: Tier,
     },
+    /// Go on with another session, from now on: the one that is open stops its work, and stays as it is then. Commands that
+    /// come before the reply wait for it, and are for the session that is open then; those of a switch that was refused are
+    /// refused too. The reply holds the id (`session`), the `file`, whether it is another one (`switched`; `false` for the
+    /// one that is open), and which prompts still waited (`unsaid`).
+    Switch {
+        /// The beginning of its id, or its file.
+        session: String,
+    },
+    /// Go on with a new session in the same folder. The reply is that of `switch`.
+    NewSession,
     /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
     /// still be read. The reply holds its `id` and `file`.
     Rescue,

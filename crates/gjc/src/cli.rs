@@ -48,7 +48,7 @@ pub(crate) struct Cli {
 }
 
 /// How a session is run.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SessionArgs {
     /// What to say, behind files for the model to see (`@FILE`: text or a picture). Text on standard input is added (it is read to
     /// its end).
@@ -136,7 +136,7 @@ impl From<Approval> for gjc_entry::ApprovalMode {
 }
 
 /// What commands may reach.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SandboxArgs {
     /// How commands are held: by what the kernel has, not at all, or by all of it or they do not run. gjc doctor tells what
     /// this system can hold. By default as the settings say (sandbox.mode), in a session that goes on no looser than before.

@@ -48,5 +48,6 @@ mod search;
 mod sessions;
 mod settings;
 mod skills;
+mod switching;
 mod taken_away;
 mod wires;
