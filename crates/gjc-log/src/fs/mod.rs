@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 mod os;
+mod ranges;
 #[cfg(feature = "testing")]
 pub mod sim;
 
@@ -144,6 +145,25 @@ pub trait FsFile: Send + Sync + 'static {
     /// # Errors
     /// As the system calls; a part may have been written.
     fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Puts bytes of `source` behind the end as blocks that both files have from then on (`FICLONERANGE`): nothing is copied,
+    /// and no room is taken. All of them, or none.
+    ///
+    /// # Errors
+    /// Where the file system shares no blocks, or the two files are not in the same one; when `from` or the end of this file
+    /// is no multiple of its block size, or `len` is none (but at the end of `source`). Who asks copies the bytes then.
+    fn clone_range(&self, _source: &Self, _from: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Puts up to `len` bytes of `source` behind the end without carrying them through this process (`copy_file_range`);
+    /// how many, 0 at the end of `source`.
+    ///
+    /// # Errors
+    /// Where the system cannot; what was copied before stays. Who asks reads and appends the rest then.
+    fn copy_range(&self, _source: &Self, _from: u64, _len: u64) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Reads at an offset; fewer bytes only at the end of the file.
     ///

@@ -20,6 +20,7 @@ macro_rules! both {
 
 mod backwards;
 mod copies;
+mod forks;
 mod fixtures;
 mod foreign;
 mod frames;
