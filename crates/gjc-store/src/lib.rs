@@ -6,14 +6,18 @@
 //! Beside them lies the prompt history ([`History`]): what people have said, so that nothing of it is lost before a session
 //! holds it.
 //!
-//! What never happens here: a session file is written, moved or deleted.
+//! The trash ([`trash`](trash())) takes whole sessions in and gives them back.
+//!
+//! What never happens here: a byte of a session file is changed; one is removed without a person's explicit word.
 
 mod bucket;
 mod history;
 mod resolve;
 mod sweep;
+mod trash;
 
 pub use bucket::bucket_name;
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};
+pub use trash::{InTrash, Record, TrashError, Trashed, empty, in_trash, restore, settle_all, trash, trash_dir};

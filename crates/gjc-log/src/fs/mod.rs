@@ -114,6 +114,22 @@ pub trait Fs: Send + Sync + 'static {
     /// As the system call.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when something is in it; as the system call otherwise.
+    fn rmdir(&self, _dir: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Whether a name is a symbolic link, wherever that leads.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        self.stat(path).map(|_| false)
+    }
+
     /// The names in a directory (full paths, sorted).
     ///
     /// # Errors

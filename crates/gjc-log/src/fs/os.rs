@@ -65,6 +65,14 @@ impl Fs for OsFs {
         retry(|| fs::remove_file(path))
     }
 
+    fn rmdir(&self, dir: &Path) -> io::Result<()> {
+        retry(|| fs::remove_dir(dir))
+    }
+
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        retry(|| fs::symlink_metadata(path)).map(|found| found.is_symlink())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
         let names = retry(|| fs::read_dir(dir))?.map(|entry| entry.map(|entry| entry.path()));
         let mut names = names.collect::<io::Result<Vec<_>>>()?;

@@ -359,6 +359,17 @@ impl Fs for SimFs {
         Ok(())
     }
 
+    fn rmdir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        let ino = state.disk.find(path)?;
+        if !state.disk.dir(ino).ok_or(io::ErrorKind::NotADirectory)?.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (dir, name) = state.writable(path)?;
+        state.run(Op::Unlink { dir, name });
+        Ok(())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
         let state = self.lock();
         let node = state.disk.dir(state.disk.find(dir)?).ok_or(io::ErrorKind::NotADirectory)?;

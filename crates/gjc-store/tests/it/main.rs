@@ -5,6 +5,7 @@ mod campaign;
 mod corpora;
 
 mod history;
+mod trash;
 
 use gjc_log::fs::OsFs;
 use gjc_store::{NotResolved, resolve, sweep_all};
