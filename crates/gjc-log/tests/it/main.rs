@@ -19,10 +19,12 @@ macro_rules! both {
 }
 
 mod backwards;
+mod branches;
 mod copies;
-mod forks;
+
 mod fixtures;
 mod foreign;
+mod forks;
 mod frames;
 mod fs_suite;
 mod handover;
