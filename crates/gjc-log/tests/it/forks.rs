@@ -3,7 +3,9 @@
 use gjc_entry::{Body, DamageKind, Header, Message, SessionId, Source, Timestamp};
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs, mkdir_all_durable};
+use crate::wrapped::Wrapped;
 use gjc_log::{ForkError, Forked, OpenError, Reader, Writer, fork};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,7 +193,9 @@ both!(entries_of_old_versions_are_told_as_version_3, bench => {
         r#"{"type":"message","id":"0000000a","parentId":null,"timestamp":"2026-06-05T07:18:54Z","message":{"role":"user","content":"또 하나","timestamp":1}}"#, "\n",
         r#"{"type":"message","id":"0000000b","parentId":"0000000a","timestamp":"2026-06-05T07:18:55Z","message":{"role":"assistant","content":[{"type":"text","text":"둘"}],"timestamp":1}}"#, "\n",
     );
-    for (name, text, entries) in [("1", v1, 2), ("2", v2, 3)] {
+    // What bears another's id is nobody's leaf, also at the end of the file.
+    let repeated = format!("{v2}{}\n", v2.lines().nth(2).unwrap().replace("또 하나", "아무의 끝도 아님"));
+    for (name, text, entries) in [("1", v1, 2), ("2", v2, 3), ("3", &*repeated, 5)] {
         let source = lay(&bench, name, text.as_bytes());
         let (_, to) = make(&bench, &source, &format!("new{name}")).unwrap();
         let (opened, _) = Writer::open(bench.env(), &to).unwrap();
@@ -338,6 +342,57 @@ fn a_power_cut_leaves_no_new_session_or_a_whole_one() {
         }
         assert!(cuts > 20_000 && whole_ones > 0, "{cuts} cuts, {whole_ones} with the fork; {forked:?}");
     }
+}
+
+/// Tells the test binary that it is the process that dies: `<step> <agent folder>`.
+const ROLE: &str = "GJC_TEST_FORK";
+
+/// SIGKILL, for real, before each step that changes anything on the disk.
+#[test]
+fn a_death_at_any_step_leaves_no_new_session_or_a_whole_one() {
+    let fork_at = |step: &str, root: &Path| {
+        let wrapped = Wrapped::new(OsFs, false);
+        wrapped.hooks.dies_before.store(step.parse().unwrap(), Ordering::SeqCst);
+        let bench = Bench::new(Arc::new(wrapped), root).unwatched();
+        make(&bench, &bench.path(), "new").unwrap();
+        bench.fs.hooks.steps.load(Ordering::SeqCst)
+    };
+    if let Ok(role) = std::env::var(ROLE) {
+        let (step, root) = role.split_once(' ').unwrap();
+        fork_at(step, Path::new(root));
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let begin = |name: &str| {
+        let bench = Bench::new(Arc::new(OsFs), &home.path().join(name));
+        drop(long(&bench, 3, 30_000));
+        bench
+    };
+    let steps = fork_at("0", &begin("nobody dies").root);
+    assert!(steps > 20, "{steps}");
+    let mut whole = 0;
+    for step in 1..=steps {
+        let bench = begin(&step.to_string());
+        let before = read(&OsFs, &bench.path());
+        let out = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture", "forks::a_death_at_any_step_leaves_no_new_session_or_a_whole_one"])
+            .env(ROLE, format!("{step} {}", bench.root.display()))
+            .output()
+            .unwrap();
+        assert_eq!(out.status.signal(), Some(9), "{step}: {}", String::from_utf8_lossy(&out.stderr));
+        assert!(read(&OsFs, &bench.path()) == before);
+        let to = bench.root.join("sessions/--다른 곳--/new.jsonl");
+        if to.exists() {
+            whole += 1;
+        } else {
+            make(&bench, &bench.path(), "new").unwrap();
+        }
+        let (opened, _) = Writer::open(bench.env(), &to).unwrap();
+        assert!(opened.damage.is_empty());
+        assert!(entries(&read(&OsFs, &to)) == entries(&before), "{step}");
+        assert_eq!(names(&bench), [to.clone()], "{step}");
+    }
+    assert!((1..steps / 2).contains(&whole), "{whole} of {steps}");
 }
 
 /// A fork of a session that another thread writes to has the lines of one moment, whole.

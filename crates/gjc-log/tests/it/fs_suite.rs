@@ -44,6 +44,8 @@ on_both! {
     directories_are_no_files
     a_lock_is_held_by_one_handle
     truncate_cuts_and_appends_go_on
+    ranges_go_behind_the_end
+    what_cannot_be_shared_changes_nothing
     mkdir_all_durable_makes_what_is_missing
     syncs_succeed
 }
@@ -272,6 +274,45 @@ fn truncate_cuts_and_appends_go_on<F: Fs>(fs: &F, dir: &Path) {
     assert_eq!(content(fs, &path), b"0123ab\0\0c");
     file.truncate(0).unwrap();
     assert_eq!(file.stat().unwrap().len, 0);
+}
+
+/// Where the file system has neither, both say so and change nothing.
+fn ranges_go_behind_the_end<F: Fs>(fs: &F, dir: &Path) {
+    let bytes: Vec<u8> = (0..30_000u32).map(|n| (n % 251) as u8).collect();
+    make(fs, &dir.join("source"), &bytes);
+    let source = fs.open(&dir.join("source"), Open::Read).unwrap();
+    let file = make(fs, &dir.join("target"), &bytes[..4096]);
+    let mut expected = bytes[..4096].to_vec();
+    if file.clone_range(&source, 8192, 8192).is_ok() {
+        expected.extend_from_slice(&bytes[8192..16_384]);
+    }
+    assert_eq!(content(fs, &dir.join("target")), expected);
+    if let Ok(done) = file.copy_range(&source, 5, 100) {
+        assert!((1..=100).contains(&done));
+        expected.extend_from_slice(&bytes[5..5 + usize::try_from(done).unwrap()]);
+        assert_eq!(file.copy_range(&source, 30_000, 100).unwrap(), 0, "at the end");
+        let done = file.copy_range(&source, 29_990, 100).unwrap();
+        assert!((1..=10).contains(&done));
+        expected.extend_from_slice(&bytes[29_990..29_990 + usize::try_from(done).unwrap()]);
+    }
+    // What is appended next stands behind it, and the source is as it was.
+    file.append(b"end").unwrap();
+    expected.extend_from_slice(b"end");
+    assert_eq!(content(fs, &dir.join("target")), expected);
+    assert_eq!(content(fs, &dir.join("source")), bytes);
+    assert_eq!(file.stat().unwrap().len, expected.len() as u64);
+}
+
+fn what_cannot_be_shared_changes_nothing<F: Fs>(fs: &F, dir: &Path) {
+    let source = make(fs, &dir.join("source"), &[7; 20_000]);
+    let file = make(fs, &dir.join("target"), &[1; 4000]);
+    file.clone_range(&source, 0, 4096).unwrap_err();
+    file.truncate(0).unwrap();
+    file.append(&[1; 4096]).unwrap();
+    for (from, len) in [(1, 4096), (4096, 4095), (16_384, 8192), (u64::MAX - 4095, 4096)] {
+        file.clone_range(&source, from, len).unwrap_err();
+    }
+    assert_eq!(content(fs, &dir.join("target")), [1; 4096]);
 }
 
 fn mkdir_all_durable_makes_what_is_missing<F: Fs>(fs: &F, dir: &Path) {

@@ -21,7 +21,6 @@ macro_rules! both {
 mod backwards;
 mod branches;
 mod copies;
-
 mod fixtures;
 mod foreign;
 mod forks;
