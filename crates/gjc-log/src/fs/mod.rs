@@ -102,6 +102,22 @@ pub trait Fs: Send + Sync + 'static {
     /// As the system call.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
 
+    /// As [`Fs::stat`], of the name itself: a symbolic link is neither file nor directory.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        self.stat(path)
+    }
+
+    /// Gives a file another name beside the one that it has; never replaces.
+    ///
+    /// # Errors
+    /// Where the file system has no such names, or the two places are not in the same one.
+    fn link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Makes one directory, mode 0700. Its parent must exist.
     ///
     /// # Errors

@@ -57,6 +57,14 @@ impl Fs for OsFs {
         retry(|| fs::metadata(path)).map(|found| stat_of(&found))
     }
 
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        retry(|| fs::symlink_metadata(path)).map(|found| stat_of(&found))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        retry(|| fs::hard_link(from, to))
+    }
+
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         retry(|| DirBuilder::new().mode(0o700).create(dir))
     }

@@ -4,7 +4,7 @@ use gjc_entry::{Body, DamageKind, Header, Message, SessionId, Source, Timestamp}
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs, mkdir_all_durable};
 use crate::wrapped::Wrapped;
-use gjc_log::{ForkError, Forked, OpenError, Reader, Writer, fork};
+use gjc_log::{ForkError, Forked, OpenError, Reader, Writer, carry_artifacts, fork};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -438,4 +438,63 @@ fn a_fork_reads_no_bodies() {
     let _: &SimFs = &fs;
     let bodies = copied.skeleton().unwrap().iter().filter_map(|(_, node)| copied.body(node.at()).ok()).collect::<Vec<_>>();
     assert!(!bodies.iter().any(|entry| matches!(&entry.body, Body::Message(Message::User(_)))));
+}
+
+both!(outputs_come_along_and_children_and_drafts_stay, bench => {
+    let (old, new) = (bench.root.join("old"), bench.root.join("sessions/--다른 곳--/new"));
+    assert_eq!(carry_artifacts(&*bench.fs, &old, &new), None, "there is nothing");
+    mkdir_all_durable(&*bench.fs, &old.join("folder")).unwrap();
+    let put = |name: &str, bytes: &[u8]| {
+        bench.fs.open(&old.join(name), Open::CreateNew).unwrap().append(bytes).unwrap();
+    };
+    put("draft.txt", "쓰다 만 말".as_bytes());
+    for child in 0..200 {
+        put(&format!("0-Child{child}.jsonl"), b"{}\n");
+    }
+    for left in ["0-Child1.jsonl.torn", "0-Child1.jsonl.lease", ".3.bash.log.tmp"] {
+        put(left, b"x");
+    }
+    assert_eq!(carry_artifacts(&*bench.fs, &old, &new), None);
+    assert!(bench.fs.stat(&new).is_err(), "nothing comes along, so there is no folder");
+    put("1.bash.log", b"output");
+    put("2.bash.log", b"");
+    put("whole-한글.txt", &[7; 70_000]);
+    // One is there already: it was written for the same entries. Another was left by a process that died.
+    mkdir_all_durable(&*bench.fs, &new).unwrap();
+    bench.fs.open(&new.join("1.bash.log"), Open::CreateNew).unwrap().append(b"there").unwrap();
+    bench.fs.open(&new.join(".2.bash.log.tmp"), Open::CreateNew).unwrap().append(b"half").unwrap();
+    assert_eq!(carry_artifacts(&*bench.fs, &old, &new), None);
+    let mut names = bench.fs.list(&new).unwrap();
+    names.retain(|name| !name.ends_with(".2.bash.log.tmp"));
+    assert_eq!(names, ["1.bash.log", "2.bash.log", "whole-한글.txt"].map(|name| new.join(name)));
+    assert_eq!(read(&*bench.fs, &new.join("1.bash.log")), b"there");
+    assert_eq!(read(&*bench.fs, &new.join("2.bash.log")), b"");
+    assert_eq!(read(&*bench.fs, &new.join("whole-한글.txt")), [7; 70_000]);
+    assert_eq!(bench.fs.list(&old).unwrap().len(), 1 + 1 + 200 + 3 + 3, "all of them are still there");
+});
+
+#[test]
+fn what_cannot_come_along_is_counted() {
+    let (fs, bench) = crate::simulated();
+    let (old, new) = (bench.root.join("old"), bench.root.join("new"));
+    mkdir_all_durable(&*fs, &old).unwrap();
+    for name in ["1.bash.log", "2.bash.log"] {
+        fs.open(&old.join(name), Open::CreateNew).unwrap().append(&[7; 500]).unwrap();
+    }
+    fs.fault(Fault::NoSharing);
+    fs.fault(Fault::Enospc { after_bytes: 700 });
+    let note = carry_artifacts(&*fs, &old, &new).unwrap();
+    assert_eq!(note, format!("1 of the files beside the session could not be brought to {}; they are in {}", new.display(), old.display()));
+    assert_eq!(fs.list(&new).unwrap(), [new.join("1.bash.log")], "no half of a file");
+}
+
+/// A link in the folder leads out of it, and never comes along, nor what it leads to.
+#[test]
+fn links_stay_where_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    std::fs::create_dir(&old).unwrap();
+    std::fs::write(dir.path().join("secret"), "비밀").unwrap();
+    std::os::unix::fs::symlink(dir.path().join("secret"), old.join("1.bash.log")).unwrap();
+    assert_eq!((carry_artifacts(&OsFs, &old, &new), new.exists()), (None, false));
 }
