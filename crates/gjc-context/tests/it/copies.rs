@@ -3,14 +3,15 @@
 use crate::files::{Line, file, line};
 use crate::model::{assert_same, written};
 use gjc_context::select;
-use gjc_entry::{Header, Leaf, SessionId, Source, Timestamp};
+use gjc_entry::{Body, Draft, EntryId, Header, Label, Leaf, Own, ParentOf, SessionId, Source, Timestamp};
+use gjc_log::fs::sim::SimFs;
 use gjc_log::fs::{Fs, FsFile, Open, OsFs};
-use gjc_log::{Reader, Writer, fork};
+use gjc_log::{Batch, Reader, Writer, fork};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use testkit::log::{Bench, add, sync};
-use testkit::session::answer;
+use testkit::log::{Bench, add, read, sync};
+use testkit::session::{answer, user};
 
 fn header() -> Header {
     Header::new(SessionId::new("new").unwrap(), Timestamp::from_millis(9), "/다른 곳".into())
@@ -80,6 +81,70 @@ proptest! {
                 context.pop();
                 assert_same("on disk", &context, &expected);
             }
+        }
+    }
+}
+
+fn say<F: Fs>(writer: &mut Writer<F>, body: Body, parent: ParentOf) -> EntryId {
+    let draft = Draft { parent, ..Draft::new(body, Label::PUBLIC_TRUSTED) };
+    writer.append(Batch::One(draft)).unwrap().ids[0].clone()
+}
+
+/// A session with moves, names of places, a new name, a compaction, and enough to share; the place of its first answer.
+fn lived(bench: &Bench<SimFs>) -> (Writer<SimFs>, EntryId) {
+    let mut writer = bench.create();
+    say(&mut writer, user("하나"), ParentOf::Leaf);
+    let first = say(&mut writer, answer(&"첫 답 ".repeat(20_000)), ParentOf::Leaf);
+    say(&mut writer, Body::Label { target: first.clone(), label: Some("여기".into()) }, ParentOf::Leaf);
+    let kept = say(&mut writer, user("둘"), ParentOf::Leaf);
+    let away = say(&mut writer, answer("버린 답"), ParentOf::Leaf);
+    let moved = Own::Leaf { from: Some(away.clone()), to: Some(kept.clone()) };
+    say(&mut writer, Body::Own(moved), ParentOf::Id(kept.clone()));
+    say(&mut writer, answer("둘째 답"), ParentOf::Leaf);
+    let summary = Body::Compaction { summary: "요약".into(), first_kept: kept, tokens_before: 9 };
+    say(&mut writer, summary, ParentOf::Leaf);
+    say(&mut writer, user("셋"), ParentOf::Leaf);
+    say(&mut writer, Body::SessionInfo { name: Some("새 이름".into()) }, ParentOf::Leaf);
+    say(&mut writer, Body::Label { target: away, label: Some("길 밖".into()) }, ParentOf::Leaf);
+    sync(&mut writer).unwrap();
+    (writer, first)
+}
+
+/// Other programs of the family find the same leaf and the same context in a fork and in a branch, and find the files at
+/// all, although a fork that shares blocks has a line of blanks behind its header.
+#[test]
+fn pi_reads_forks_and_branches_as_we_do() {
+    let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
+    let (writer, first) = lived(&bench);
+    let to = bench.root.join("fork.jsonl");
+    assert!(fork(&*bench.fs, &bench.path(), &to, header()).unwrap().shared > 0);
+    let (opened, _) = Writer::open(bench.env(), &to).unwrap();
+    let mut grown = opened.value;
+    add(&mut grown, answer("갈래의 답"));
+    sync(&mut grown).unwrap();
+    let mut files = vec![to.clone()];
+    let leaf = writer.skeleton().unwrap().id(writer.leaf().unwrap());
+    for (n, upto) in [Some(&first), Some(&leaf), None].into_iter().enumerate() {
+        let path = bench.root.join(format!("branch{n}.jsonl"));
+        let mut branch = Writer::branch(bench.env(), &writer, upto, path.clone(), header()).unwrap();
+        add(&mut branch, answer("가지의 답"));
+        sync(&mut branch).unwrap();
+        files.push(path);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (n, file) in files.iter().enumerate() {
+        let ours = Reader::open(&*bench.fs, file).unwrap().value;
+        let tree = ours.skeleton().unwrap();
+        let copy = dir.path().join(format!("{n}.jsonl"));
+        std::fs::write(&copy, read(&*bench.fs, file)).unwrap();
+        for theirs in [testkit::pi::read(&copy), testkit::pi::read_newer(&copy)].into_iter().flatten() {
+            assert_eq!(theirs["leafId"], tree.id(tree.leaf().unwrap()).to_string(), "{file:?}");
+            assert_eq!((&theirs["sessionId"], &theirs["recent"]), (&"new".into(), &"new".into()));
+            assert_eq!(theirs["cwd"], "/다른 곳");
+            assert_eq!(theirs["entries"], tree.len());
+            let context = written(&select(&ours, Leaf::Current).unwrap().0);
+            assert!(!context.is_empty());
+            assert_same(&file.display().to_string(), &context, theirs["messages"].as_array().unwrap());
         }
     }
 }
