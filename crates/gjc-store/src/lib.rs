@@ -10,6 +10,7 @@
 //!
 //! What never happens here: a byte of a session file is changed; one is removed without a person's explicit word.
 
+pub mod breadcrumb;
 mod bucket;
 mod history;
 mod resolve;

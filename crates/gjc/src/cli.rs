@@ -11,6 +11,8 @@ Examples:
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
   gjc -p --model openai/qwen3 --provider-url http://127.0.0.1:11434 \"Hello\"
                                                  a model of Ollama; llama.cpp, vLLM, … likewise
+  gjc -p -c \"And the docs?\"                      go on with this folder's last session
+  gjc -p --worktree=my-task \"Fix the tests\"      in a checkout of its own
   gjc sessions list                              what there is
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
@@ -27,6 +29,7 @@ Environment:
                           (without them: gjc config key, or a command in the settings)
   OPENAI_BASE_URL         where these two are reached without --provider-url
   GJC_CODING_AGENT_DIR    where sessions and blobs live, instead of ~/.gjc/agent
+  GJC_TMUX_COMMAND        the tmux of --tmux
 
 Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
 
@@ -63,11 +66,28 @@ pub(crate) struct SessionArgs {
     /// Say nothing but the answer and what went wrong: no notices, no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Go on with a session: the beginning of its id, or its file.
-    #[arg(short, long, value_name = "ID|PATH")]
-    pub(crate) resume: Option<String>,
+    /// Go on with the session that this terminal had in this folder, else with the folder's newest; a new one where there is
+    /// none.
+    #[arg(short, long = "continue", conflicts_with_all = ["resume", "fork"])]
+    pub(crate) go_on: bool,
+    /// Go on with a session: the beginning of its id, or its file. Without one, this folder's sessions are shown.
+    #[arg(short, long, value_name = "ID|PATH", num_args = 0..=1)]
+    pub(crate) resume: Option<Option<String>>,
+    /// A new session of this folder that begins with all entries of another: the beginning of its id, or its file.
+    #[arg(long, value_name = "ID|PATH", conflicts_with = "resume")]
+    pub(crate) fork: Option<String>,
+    /// The folder that holds the sessions, all in one, instead of one folder for each project below ~/.gjc/agent/sessions.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_session")]
+    pub(crate) session_dir: Option<PathBuf>,
+    /// Work in a git worktree of its own, beside the main checkout, on the branch NAME. Without NAME on no branch. It is made
+    /// where there is none, and never removed.
+    #[arg(short, long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Run in a session of tmux, which goes on when this terminal closes.
+    #[arg(long)]
+    pub(crate) tmux: bool,
     /// Keep the session in memory; nothing is stored, nor are the prompts kept.
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with_all = ["resume", "go_on"])]
     pub(crate) no_session: bool,
     /// Who answers: `anthropic/MODEL`, `openai/MODEL` (Chat Completions, which most servers speak), `openai-responses/MODEL`, or
     /// `scripted/FILE.jsonl`, which plays a script. By default the session's own model, in a new session that of the

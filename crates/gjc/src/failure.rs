@@ -23,6 +23,11 @@ impl Failure {
         Self { code: 2, ..Self::new(sentence) }
     }
 
+    /// A person has decided against it, and nothing is wrong: exit code 0.
+    pub(crate) fn declined(sentence: impl Into<String>) -> Self {
+        Self { code: 0, ..Self::new(sentence) }
+    }
+
     /// A person ended it: exit code 130.
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, ..Self::new("interrupted") }
@@ -68,6 +73,30 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let hint = error.hint().map(Into::into);
         Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
+impl From<gjc_log::ForkError> for Failure {
+    fn from(error: gjc_log::ForkError) -> Self {
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
+impl From<gjc_workspace::WorktreeError> for Failure {
+    fn from(error: gjc_workspace::WorktreeError) -> Self {
+        use gjc_workspace::WorktreeError::{Name, Path};
+        let failure = if matches!(error, Path(_) | Name(_)) { Self::usage } else { Self::new };
+        failure(error.to_string()).hint(error.hint())
+    }
+}
+
+impl From<gjc_workspace::TmuxError> for Failure {
+    fn from(error: gjc_workspace::TmuxError) -> Self {
+        Self::new(error.to_string()).hint(match error {
+            gjc_workspace::TmuxError::NotStarted { .. } => "install tmux 3.2 or later, or leave --tmux out",
+            _ => "gjc runs without --tmux as well",
+        })
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) fn talk(text: &str) {
     let _ = err.write_all(plain(&crate::words::told(text)).as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
+/// Writes a question to standard error, and stays on its line. `--quiet` does not silence it.
+pub(crate) fn ask(question: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(plain(&crate::words::told(question)).as_bytes()).and_then(|()| err.flush());
+}
+
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// From now on [`notice`] says nothing.

@@ -48,6 +48,7 @@ mod search;
 mod sessions;
 mod settings;
 mod skills;
+mod start;
 mod switching;
 mod taken_away;
 mod wires;
