@@ -57,6 +57,11 @@ impl Fs for OsFs {
         retry(|| fs::metadata(path)).map(|found| stat_of(&found))
     }
 
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        // In units of 512 bytes, whatever the file system's own blocks are: stat(2).
+        retry(|| fs::symlink_metadata(path)).map(|found| found.blocks().saturating_mul(512))
+    }
+
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         retry(|| DirBuilder::new().mode(0o700).create(dir))
     }
