@@ -1,7 +1,9 @@
 //! What every file system promises the log, and what a power cut may take from the simulated one.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind::{self, AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied, StorageFull};
+use std::io::ErrorKind::{
+    self, AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied, StorageFull,
+};
 use std::path::Path;
 use std::sync::Barrier;
 

@@ -50,4 +50,5 @@ mod settings;
 mod skills;
 mod switching;
 mod taken_away;
+mod trash;
 mod wires;
