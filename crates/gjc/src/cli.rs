@@ -322,6 +322,9 @@ pub(crate) enum Sessions {
     Show {
         /// The beginning of its id, or its file.
         session: String,
+        /// All of it as one text: settings, system prompt, tools, every entry of the path.
+        #[arg(long, conflicts_with = "json")]
+        full: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

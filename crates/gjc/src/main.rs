@@ -16,6 +16,7 @@ mod context;
 mod demo;
 mod doctor;
 mod du;
+mod dump;
 mod failure;
 mod history;
 mod hooks;

@@ -16,6 +16,7 @@ mod damage;
 mod demo;
 mod doctor;
 #[cfg(feature = "failpoints")]
+mod dump;
 mod durability;
 mod endings;
 mod errors;
