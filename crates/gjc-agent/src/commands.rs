@@ -116,6 +116,7 @@ impl<F: Fs> Actor<F> {
                 Ok(value) => Outcome::Done { value },
                 Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
             },
+            Command::Dump => self.dump(),
             Command::Close => {
                 self.closing = true;
                 self.cancel.cancel();

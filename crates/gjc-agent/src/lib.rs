@@ -32,6 +32,7 @@ mod choice;
 mod commands;
 mod config;
 mod deliveries;
+mod dump;
 mod events;
 mod handle;
 mod hooks;

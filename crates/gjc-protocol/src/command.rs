@@ -118,6 +118,9 @@ pub enum Command {
     Rescue,
     /// The whole state as a face needs it.
     Snapshot,
+    /// The session as one text, as it is now: settings, system prompt, tools, every entry of the path. Nothing is written. The
+    /// reply holds the `text`.
+    Dump,
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how
     /// the last turn ended (`end`), and which prompts still waited (`unsaid`).
     Close,

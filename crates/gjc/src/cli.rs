@@ -342,6 +342,9 @@ pub(crate) enum Sessions {
     Show {
         /// The beginning of its id, or its file.
         session: String,
+        /// All of it as one text: settings, system prompt, tools, every entry of the path.
+        #[arg(long, conflicts_with = "json")]
+        full: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -354,6 +357,59 @@ pub(crate) enum Sessions {
         /// All sessions.
         #[arg(long, conflicts_with = "session")]
         all: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move sessions to the trash, with all that belongs to them.
+    Delete {
+        /// The beginning of an id, or a file.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a session of the trash back where it was.
+    Restore {
+        /// The beginning of its id, or the name of its folder in the trash.
+        session: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is in the trash, the newest first; empty it.
+    #[command(args_conflicts_with_subcommands = true)]
+    Trash {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<TrashCommand>,
+    },
+    /// What the sessions take, by working folder, and what is kept beside them.
+    Du {
+        /// Each session too.
+        #[arg(long)]
+        sessions: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrashCommand {
+    /// Remove sessions from the trash for good.
+    Empty {
+        /// The beginning of an id, or the name of a folder in the trash; all of them by default.
+        sessions: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

@@ -121,8 +121,9 @@ impl From<gjc_settings::Problems> for Failure {
 impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {
-            NotResolved::Ambiguous { .. } => "give more of the id",
-            _ => "gjc sessions list shows the sessions that there are",
+            NotResolved::Ambiguous { .. } => "give more of the id".to_owned(),
+            NotResolved::InTrash { id, .. } => format!("gjc sessions restore {id} puts it back"),
+            _ => "gjc sessions list shows the sessions that there are".to_owned(),
         };
         Self::new(error.to_string()).hint(hint)
     }

@@ -118,6 +118,14 @@ pub trait Fs: Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Bytes that a file takes of the disk, as far as the file system tells; what two files share is counted in each.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        self.stat(path).map(|stat| stat.len)
+    }
+
     /// Makes one directory, mode 0700. Its parent must exist.
     ///
     /// # Errors

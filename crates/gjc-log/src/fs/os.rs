@@ -65,6 +65,11 @@ impl Fs for OsFs {
         retry(|| fs::hard_link(from, to))
     }
 
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        // In units of 512 bytes, whatever the file system's own blocks are: stat(2).
+        retry(|| fs::symlink_metadata(path)).map(|found| found.blocks().saturating_mul(512))
+    }
+
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         retry(|| DirBuilder::new().mode(0o700).create(dir))
     }

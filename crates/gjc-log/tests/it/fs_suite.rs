@@ -1,7 +1,9 @@
 //! What every file system promises the log, and what a power cut may take from the simulated one.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind::{self, AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied, StorageFull};
+use std::io::ErrorKind::{
+    self, AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound, PermissionDenied, StorageFull,
+};
 use std::path::Path;
 use std::sync::Barrier;
 
@@ -38,6 +40,7 @@ on_both! {
     of_two_rename_new_one_wins
     rename_replaces
     an_unlinked_file_lives_while_open
+    only_an_empty_folder_is_removed
     stat_is_an_identity
     list_is_sorted
     names_fail_as_the_system_says
@@ -178,6 +181,18 @@ fn rename_replaces<F: Fs>(fs: &F, dir: &Path) {
     assert_eq!(kind(fs.rename(&tmp, &to)), NotFound);
     fs.rename(&to, &sub.join("x")).unwrap();
     assert_eq!(content(fs, &sub.join("x")), b"new");
+}
+
+fn only_an_empty_folder_is_removed<F: Fs>(fs: &F, dir: &Path) {
+    let (folder, file) = (dir.join("폴더"), dir.join("폴더/x"));
+    fs.mkdir(&folder).unwrap();
+    drop(fs.open(&file, Open::CreateNew).unwrap());
+    assert_eq!(kind(fs.rmdir(&folder)), DirectoryNotEmpty);
+    assert_eq!(kind(fs.rmdir(&file)), NotADirectory);
+    assert!(!fs.is_link(&file).unwrap() && !fs.is_link(&folder).unwrap());
+    fs.unlink(&file).unwrap();
+    fs.rmdir(&folder).unwrap();
+    assert_eq!((kind(fs.rmdir(&folder)), kind(fs.is_link(&folder))), (NotFound, NotFound));
 }
 
 fn an_unlinked_file_lives_while_open<F: Fs>(fs: &F, dir: &Path) {

@@ -16,6 +16,7 @@ mod damage;
 mod demo;
 mod doctor;
 #[cfg(feature = "failpoints")]
+mod dump;
 mod durability;
 mod endings;
 mod errors;
@@ -51,4 +52,5 @@ mod skills;
 mod start;
 mod switching;
 mod taken_away;
+mod trash;
 mod wires;
