@@ -33,6 +33,7 @@ mod commands;
 mod config;
 mod deliveries;
 mod events;
+mod export;
 mod handle;
 mod hooks;
 mod jobs;

@@ -14,6 +14,7 @@ mod confinement;
 mod context;
 mod demo;
 mod doctor;
+mod export;
 mod failure;
 mod history;
 mod hooks;
@@ -100,6 +101,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             gjc_fp::names().into_iter().for_each(out::line);
             Ok(ExitCode::SUCCESS)
         }
+        None if cli.export.export.is_some() => export::file(&env, cli.export),
         None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),
         None if cli.session.print || cli.session.mode == Mode::Json => print::run(&env, &cli.session),
         None => Err(Failure::usage("the terminal interface is not part of this version")

@@ -1,6 +1,7 @@
 //! `gjc sessions`: looks at session files, changes none.
 
 use crate::cli::Sessions;
+use crate::export;
 use crate::failure::Failure;
 use crate::out;
 use gjc_context::{ContextMessage, select};
@@ -19,6 +20,7 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
         Sessions::List { json } => list(env, json),
         Sessions::Show { session, json } => show(env, &find(env, &session)?, json),
+        Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
     }

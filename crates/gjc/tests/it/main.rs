@@ -21,6 +21,7 @@ mod endings;
 mod errors;
 mod escapes;
 mod failing_storage;
+mod exporting;
 mod fetch;
 mod fixtures;
 mod help;
