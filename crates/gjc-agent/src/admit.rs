@@ -437,7 +437,7 @@ mod tests {
 
     /// A session whose writer has come to know what another program appended, as it does when it looks at its file.
     fn session(clearance: Level, adopted: Label) -> Session<SimFs> {
-        let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
+        let bench = Bench::new(Arc::new(SimFs::new()), std::path::Path::new("/agent"));
         let mut session = Session::new(bench.memory(), Runtime::new(), bench.clock.clone(), clearance).unwrap();
         session.admit_own(answer("네")).unwrap();
         session.writer.append(Batch::One(Draft::new(user("남의 비밀"), adopted))).unwrap();

@@ -111,6 +111,10 @@ impl<F: Fs> Actor<F> {
                 self.begin_switch(command, reply);
                 return;
             }
+            Command::Export { path, force } => {
+                self.export(path, force, reply);
+                return;
+            }
             Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },

@@ -34,6 +34,7 @@ mod config;
 mod deliveries;
 mod dump;
 mod events;
+mod export;
 mod handle;
 mod hooks;
 mod jobs;

@@ -14,6 +14,7 @@ Examples:
   gjc -p -c \"And the docs?\"                      go on with this folder's last session
   gjc -p --worktree=my-task \"Fix the tests\"      in a checkout of its own
   gjc sessions list                              what there is
+  gjc sessions export 0197 page.html             a session as a page, to look at or to show
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
   gjc config list                                every setting: its value, and where that came from
@@ -46,8 +47,21 @@ Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// A session as a page, without starting one.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Write a session file as one page of HTML, by default gjc-session-<NAME>.html here. No session is started.
+    #[arg(long, num_args = 1..=2, value_names = ["FILE", "OUT"], conflicts_with_all = ["prompt", "print"])]
+    pub(crate) export: Option<Vec<PathBuf>>,
+    /// With --export: replace OUT whatever it is, unless it is a session.
+    #[arg(long, requires = "export")]
+    pub(crate) force: bool,
 }
 
 /// How a session is run.
@@ -345,6 +359,19 @@ pub(crate) enum Sessions {
         /// All of it as one text: settings, system prompt, tools, every entry of the path.
         #[arg(long, conflicts_with = "json")]
         full: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session as one page of HTML, with all its branches; it loads nothing, and nothing of the session runs in it.
+    Export {
+        /// The beginning of its id, or its file.
+        session: String,
+        /// The page; by default gjc-session-<NAME>.html in this folder.
+        out: Option<PathBuf>,
+        /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
+        #[arg(long)]
+        force: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

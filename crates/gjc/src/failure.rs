@@ -83,6 +83,13 @@ impl From<gjc_log::ForkError> for Failure {
     }
 }
 
+impl From<gjc_export::NotWritten> for Failure {
+    fn from(error: gjc_export::NotWritten) -> Self {
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
 impl From<gjc_workspace::WorktreeError> for Failure {
     fn from(error: gjc_workspace::WorktreeError) -> Self {
         use gjc_workspace::WorktreeError::{Name, Path};

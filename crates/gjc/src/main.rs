@@ -18,6 +18,7 @@ mod demo;
 mod doctor;
 mod du;
 mod dump;
+mod export;
 mod failure;
 mod history;
 mod hooks;
@@ -120,6 +121,7 @@ fn run(cli: Cli, found: &ArgMatches, typed: &[OsString]) -> Result<ExitCode, Fai
             gjc_fp::names().into_iter().for_each(out::line);
             Ok(ExitCode::SUCCESS)
         }
+        None if cli.export.export.is_some() => export::file(&env, cli.export),
         None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),
         None if cli.session.print || cli.session.mode == Mode::Json => print::run(&env, &cli.session),
         None if cli.session.resume == Some(None) => which::offer(&env, &cli.session),

@@ -1,7 +1,7 @@
 //! Standard output: data only. Standard error: talk. A reader of either that has gone away is silence, not an error: the
 //! session goes on and is stored.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a line.
@@ -46,6 +46,15 @@ pub(crate) fn be_quiet() {
 pub(crate) fn notice(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         talk(text);
+    }
+}
+
+/// Shows how far something is that takes long, on one row of a terminal that is written over; nothing without a terminal, or
+/// with `--quiet`. An empty text takes the row away.
+pub(crate) fn progress(text: &str) {
+    let mut err = std::io::stderr().lock();
+    if err.is_terminal() && !QUIET.load(Ordering::Relaxed) {
+        let _ = write!(err, "\r\u{1b}[K{}", row(&crate::words::told(text))).and_then(|()| err.flush());
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::{ConfigListJson, ConfigPathJson, ConfigSetJson, ConfigUnsetJs
 use crate::context::ContextJson;
 use crate::doctor::DoctorJson;
 use crate::du::UsageJson;
+use crate::export::ExportJson;
 use crate::key_commands::KeyWhereJson;
 use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ListJson, ShowJson, VerifyJson};
@@ -18,6 +19,7 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
     for (name, schema) in [
         ("sessions-list.json", schema_for!(ListJson)),
         ("sessions-show.json", schema_for!(ShowJson)),
+        ("sessions-export.json", schema_for!(ExportJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
         ("sessions-delete.json", schema_for!(DeletedJson)),
         ("sessions-restore.json", schema_for!(RestoredJson)),

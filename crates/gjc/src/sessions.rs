@@ -1,6 +1,7 @@
 //! `gjc sessions`: looks at session files, changes none. What moves them whole is in `trash.rs`.
 
 use crate::cli::Sessions;
+use crate::export;
 use crate::failure::Failure;
 use crate::{du, dump, out, trash};
 use gjc_context::{ContextMessage, select};
@@ -20,6 +21,7 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
         Sessions::List { json } => list(env, json),
         Sessions::Show { session, full: true, .. } => dump::run(env, &find(env, &session)?),
         Sessions::Show { session, json, .. } => show(env, &find(env, &session)?, json),
+        Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
         Sessions::Delete { sessions, yes, json } => trash::delete(env, &sessions, yes, json),

@@ -22,6 +22,7 @@ mod endings;
 mod errors;
 mod escapes;
 mod failing_storage;
+mod exporting;
 mod fetch;
 mod fixtures;
 mod help;
