@@ -111,8 +111,8 @@ impl<F: Fs> Actor<F> {
                 self.begin_switch(command, reply);
                 return;
             }
-            Command::Export { path, force } => {
-                self.export(path, force, reply);
+            Command::Export { path, force, open, typed } => {
+                self.export(path, force, open, typed, reply);
                 return;
             }
             Command::Rescue => self.rescue(),

@@ -49,10 +49,21 @@ impl Row {
     /// pi's own open and context of a file; `None` where the package is not installed.
     #[must_use]
     pub fn pi(file: &Path) -> Option<Self> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/open-session.mjs");
+        Self::pi_script("open-session.mjs", &[file])
+    }
+
+    /// pi's own page of a file; `None` where the package is not installed.
+    #[must_use]
+    pub fn pi_export(file: &Path, page: &Path) -> Option<Self> {
+        Self::pi_script("export-session.mjs", &[file, page])
+    }
+
+    fn pi_script(name: &str, arguments: &[&Path]) -> Option<Self> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/").to_owned() + name;
         let module = PathBuf::from(std::env::var_os("GJC_PI_MODULE")?);
-        let command = ["node".into(), script.into(), module.display().to_string(), file.display().to_string()];
-        module.join("dist/index.js").is_file().then(|| Self { name: "pi 0.73.1".into(), command: command.into() })
+        let arguments = arguments.iter().map(|argument| argument.display().to_string());
+        let command = ["node".into(), script, module.display().to_string()].into_iter().chain(arguments).collect();
+        module.join("dist/index.js").is_file().then(|| Self { name: "pi 0.73.1".into(), command })
     }
 }
 

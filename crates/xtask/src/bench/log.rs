@@ -1,7 +1,7 @@
-//! What opening and appending to a session costs: the rows of the bench executables beside the code.
+//! What opening a session, appending to it and exporting it costs: the rows of the bench executables beside the code.
 //!
-//! `benches/log.rs` of gjc-log and `benches/context.rs` of gjc-context say which rows there are, make their files, and do
-//! each job in a process of its own that reports its time; here they are only run.
+//! `benches/log.rs` of gjc-log, `benches/context.rs` of gjc-context and `benches/page.rs` of gjc-export say which rows there
+//! are, make their files, and do each job in a process of its own that reports its time; here they are only run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,19 @@ struct Job {
     command: Vec<String>,
 }
 
-/// All suites of both executables. Their files (1.2 GB) stay under the target folder.
+/// The executables: package, bench, and how the titles of its suites begin.
+const EXECUTABLES: &[(&str, &str, &str)] =
+    &[("gjc-log", "log", "log"), ("gjc-context", "context", "log"), ("gjc-export", "page", "export")];
+
+/// All suites of the executables whose titles may be wanted: the others' files need not be waited for. Files (1.3 GB) stay
+/// under the target folder.
 ///
 /// # Errors
 /// When they cannot be built, or do not answer.
-pub(super) fn groups(bench: &Bench, workspace: &Workspace) -> Result<Vec<Group>> {
+pub(super) fn groups(bench: &Bench, workspace: &Workspace, wanted: Option<&str>) -> Result<Vec<Group>> {
     let folder = workspace.target.join("tmp");
     let mut groups = Vec::new();
-    for program in build(workspace)? {
+    for program in build(workspace, wanted)? {
         let mut command = Command::new(&program);
         command.arg("rows").arg(&folder);
         if bench.cache.pi_module().is_dir() {
@@ -60,14 +65,23 @@ fn group(suite: Suite, path: &OsString) -> Group {
 }
 
 /// Builds the executables and answers where they are.
-fn build(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+fn build(workspace: &Workspace, wanted: Option<&str>) -> Result<Vec<PathBuf>> {
+    let executables: Vec<_> =
+        EXECUTABLES.iter().filter(|(_, _, title)| wanted.is_none_or(|text| text.starts_with(title))).collect();
+    if executables.is_empty() {
+        return Ok(Vec::new());
+    }
     let manifest = workspace.root.join("Cargo.toml");
     let mut command = Command::new("cargo");
-    command.args(["bench", "--no-run", "-p", "gjc-log", "-p", "gjc-context", "--bench", "log", "--bench", "context"]);
+    command.args(["bench", "--no-run"]);
+    for (package, bench, _) in &executables {
+        command.args(["-p", package, "--bench", bench]);
+    }
     command.args(["--message-format", "json-render-diagnostics", "--manifest-path"]).arg(manifest);
     let said = shell::capture(&mut command)?;
     let programs: Vec<PathBuf> = said.lines().filter_map(executable).collect();
-    ensure!(programs.len() == 2, "cargo built {} bench executables instead of 2", programs.len());
+    let (built, all) = (programs.len(), executables.len());
+    ensure!(built == all, "cargo built {built} bench executables instead of {all}");
     Ok(programs)
 }
 

@@ -76,10 +76,7 @@ struct Bench {
 /// All comparisons. Add yours here.
 fn groups(bench: &Bench, workspace: &Workspace, wanted: Option<&str>) -> Result<Vec<Group>> {
     let mut groups = vec![start_up(bench), print_turn(bench)?];
-    // All titles begin with "log: "; other wishes need not wait for files of a gigabyte.
-    if wanted.is_none_or(|text| text.starts_with("log")) {
-        groups.extend(log::groups(bench, workspace)?);
-    }
+    groups.extend(log::groups(bench, workspace, wanted)?);
     Ok(groups)
 }
 
