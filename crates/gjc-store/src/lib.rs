@@ -9,11 +9,14 @@
 //! What never happens here: a session file is written, moved or deleted.
 
 mod bucket;
+mod folder;
 mod history;
 mod resolve;
 mod sweep;
+pub mod words;
 
 pub use bucket::bucket_name;
+pub use folder::{Folders, repository, same_folder};
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};
