@@ -11,7 +11,11 @@
 mod bucket;
 mod folder;
 mod history;
+mod index;
+mod look;
 mod resolve;
+mod search;
+mod store;
 mod sweep;
 pub mod words;
 
@@ -19,4 +23,7 @@ pub use bucket::bucket_name;
 pub use folder::{Folders, repository, same_folder};
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
-pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};
+pub use look::{Glance, SessionInfo};
+pub use search::{Answer, Found, Hit};
+pub use store::{Listing, Store};
+pub use sweep::{Unreadable, sweep, sweep_all};
