@@ -7,10 +7,12 @@ use crate::boundary::Prompting;
 use crate::choice::{Changes, Choosing, Roles};
 use crate::config::Config;
 use crate::events::Events;
-use crate::handle::{First, Inbox, Last, SessionHandle};
+use crate::handle::{First, Inbox, Last, Mail, SessionHandle};
 use crate::jobs::{Ask, EndWithActor, JobTable};
+use crate::sessions::{OneSession, Sessions};
 use crate::shell::{Executed, PersonsCommand};
 use crate::storage::due;
+use crate::switch::{Switch, found};
 use crate::turn::Beginning;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -48,7 +50,7 @@ pub(crate) struct Actor<F: Fs> {
     /// Ends when idle.
     pub(crate) finishing: bool,
     /// Every face is gone, and all that they sent was read.
-    gone: bool,
+    pub(crate) gone: bool,
     /// Numbers of whole outputs.
     pub(crate) artifacts: Artifacts,
     /// A person's command that runs, and those that have ended and are not in the session yet.
@@ -62,7 +64,14 @@ pub(crate) struct Actor<F: Fs> {
     /// That the end waits for jobs was said.
     pub(crate) told_to_wait: bool,
     _end_jobs: EndWithActor,
-    mailbox: Inbox,
+    pub(crate) mailbox: Inbox,
+    /// Who gives other sessions.
+    pub(crate) sessions: Arc<dyn Sessions<F>>,
+    /// The way to another session, and what was said to that already.
+    pub(crate) switch: Option<Switch<F>>,
+    pub(crate) deferred: VecDeque<Mail>,
+    /// Set when the session is left for another.
+    pub(crate) left: CancellationToken,
     pub(crate) storage: watch::Receiver<Storage>,
     pub(crate) told: Told,
     /// While storage fails: when it is tried again, and how long was waited for that.
@@ -77,54 +86,34 @@ pub(crate) struct Actor<F: Fs> {
     pub(crate) closers: Vec<oneshot::Sender<Outcome>>,
 }
 
+/// What comes after a session.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Another,
+    End,
+}
+
 /// Starts a session on the current runtime. `resumed`: whether it had entries before.
 pub fn start<F: Fs>(
     session: Session<F>,
     config: Config,
     resumed: bool,
 ) -> (SessionHandle, tokio::task::JoinHandle<()>) {
+    start_among(session, config, resumed, Arc::new(OneSession))
+}
+
+/// The same among others, which it can be left for.
+pub fn start_among<F: Fs>(
+    session: Session<F>,
+    config: Config,
+    resumed: bool,
+    sessions: Arc<dyn Sessions<F>>,
+) -> (SessionHandle, tokio::task::JoinHandle<()>) {
     let events = Events::default();
     let first = Arc::new(First::of(&session, &config, resumed));
     let last = Last(events.clone());
     let (handle, mailbox) = SessionHandle::new(events.clone(), Arc::clone(&first));
-    let storage = session.log().storage();
-    let asks = Asks::new(events.clone(), config.answers);
-    let (executed, executions) = mpsc::unbounded_channel();
-    let (jobs, job_asks) = JobTable::new(events.clone(), Arc::clone(&config.env.clock));
-    let roles = Roles::of(&config);
-    let actor = Actor {
-        session,
-        config,
-        asks,
-        allowed: Allowed::default(),
-        events,
-        first,
-        queue: VecDeque::new(),
-        cancel: CancellationToken::new(),
-        partial: None,
-        step: StepName::Idle,
-        closing: false,
-        end: None,
-        finishing: false,
-        gone: false,
-        artifacts: Artifacts::new(None),
-        persons: None,
-        heard: Vec::new(),
-        executed,
-        executions,
-        _end_jobs: jobs.end_with_actor(),
-        jobs,
-        job_asks,
-        told_to_wait: false,
-        mailbox,
-        storage,
-        told: Told::Ok,
-        again: None,
-        roles,
-        changes: Changes::default(),
-        choosing: FuturesOrdered::new(),
-        closers: Vec::new(),
-    };
+    let actor = Actor::new(session, config, events, first, mailbox, sessions, 0);
     let task = tokio::spawn(async move {
         let _last = last;
         actor.run().await;
@@ -133,7 +122,70 @@ pub fn start<F: Fs>(
 }
 
 impl<F: Fs> Actor<F> {
+    /// An actor that has done nothing yet. `asked`: how often something was asked before it.
+    pub(crate) fn new(
+        session: Session<F>,
+        config: Config,
+        events: Events,
+        first: Arc<First>,
+        mailbox: Inbox,
+        sessions: Arc<dyn Sessions<F>>,
+        asked: u64,
+    ) -> Self {
+        let storage = session.log().storage();
+        let asks = Asks::new(events.clone(), config.answers, asked);
+        let (executed, executions) = mpsc::unbounded_channel();
+        let (jobs, job_asks) = JobTable::new(events.clone(), Arc::clone(&config.env.clock));
+        let roles = Roles::of(&config);
+        Self {
+            session,
+            config,
+            asks,
+            allowed: Allowed::default(),
+            events,
+            first,
+            queue: VecDeque::new(),
+            cancel: CancellationToken::new(),
+            partial: None,
+            step: StepName::Idle,
+            closing: false,
+            end: None,
+            finishing: false,
+            gone: false,
+            artifacts: Artifacts::new(None),
+            persons: None,
+            heard: Vec::new(),
+            executed,
+            executions,
+            _end_jobs: jobs.end_with_actor(),
+            jobs,
+            job_asks,
+            told_to_wait: false,
+            mailbox,
+            sessions,
+            switch: None,
+            deferred: VecDeque::new(),
+            left: CancellationToken::new(),
+            storage,
+            told: Told::Ok,
+            again: None,
+            roles,
+            changes: Changes::default(),
+            choosing: FuturesOrdered::new(),
+            closers: Vec::new(),
+        }
+    }
+
+    /// Lives through sessions until one of them ends.
     async fn run(mut self) {
+        while self.live().await == Next::Another {
+            self = self.enter();
+        }
+        self.end().await;
+    }
+
+    /// Works until the session ends, or is left for another.
+    async fn live(&mut self) -> Next {
         let begun = match self.complete() {
             Ok(()) => self.recover().await,
             Err(failure) => Err(failure),
@@ -144,6 +196,12 @@ impl<F: Fs> Actor<F> {
         }
         self.step = StepName::Idle;
         while !self.closing {
+            if self.leaves() {
+                if self.leave().await {
+                    return Next::Another;
+                }
+                continue;
+            }
             if let Err(failure) = self.admit_executed() {
                 self.fail("not_stored", failure.to_string(), None);
             }
@@ -153,33 +211,52 @@ impl<F: Fs> Actor<F> {
                 continue;
             }
             // After an abort or a failure nobody waits for what still runs.
-            if self.finishing && !matches!(self.end, None | Some(TurnEnd::Done)) {
+            if self.finishing && self.switch.is_none() && !matches!(self.end, None | Some(TurnEnd::Done)) {
                 break;
+            }
+            if self.switch.is_none()
+                && let Some((command, reply)) = self.deferred.pop_front()
+            {
+                self.take(command, reply).await;
+                continue;
             }
             if self.has_arrivals() {
                 self.hear_arrivals().await;
                 continue;
             }
-            if self.finishing && self.persons.is_none() && !self.waits_for_jobs() {
+            if self.finishing && self.switch.is_none() && self.persons.is_none() && !self.waits_for_jobs() {
                 break;
             }
             tokio::select! {
                 mail = self.mailbox.0.recv(), if !self.gone => match mail {
-                    Some((Command::Prompt { parts, mode }, reply)) => {
-                        if let Some(prompt) = self.accept(parts, mode, reply) {
-                            self.turns(Beginning::Prompt(prompt)).await;
-                        }
-                    }
-                    Some((command, reply)) => self.command(command, reply),
+                    Some((command, reply)) => self.take(command, reply).await,
                     None => self.everybody_left(),
                 },
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),
                 Some(found) = self.choosing.next() => self.chosen(found),
+                found = found(&mut self.switch) => self.found(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
             }
         }
+        Next::End
+    }
+
+    /// A command while nothing runs.
+    async fn take(&mut self, command: Command, reply: oneshot::Sender<Outcome>) {
+        match command {
+            Command::Prompt { parts, mode } if self.switch.is_none() => {
+                if let Some(prompt) = self.accept(parts, mode, reply) {
+                    self.turns(Beginning::Prompt(prompt)).await;
+                }
+            }
+            command => self.command(command, reply),
+        }
+    }
+
+    /// Ends the session and tells everybody who waits for that.
+    async fn end(mut self) {
         self.step = StepName::Closing;
         self.keep_changes();
         let ended = self.end_jobs().await;
@@ -224,6 +301,7 @@ impl<F: Fs> Actor<F> {
                 Some(ask) = self.job_asks.recv() => self.job_asks(ask),
                 Some(executed) = self.executions.recv() => self.persons_ended(executed),
                 Some(found) = self.choosing.next() => self.chosen(found),
+                found = found(&mut self.switch) => self.found(found),
                 Ok(()) = self.storage.changed() => self.tell_storage(),
                 () = due(&mut self.again) => self.store_again(),
                 done = &mut work => return done,

@@ -57,9 +57,14 @@ impl Drop for Ticket<'_> {
 }
 
 impl Asks {
-    /// Asks that are told as these events. `answered`: whether somebody is there to answer.
-    pub(crate) fn new(events: Events, answered: bool) -> Self {
-        Self { open: Arc::new(Mutex::new(Open { closed: !answered, ..Open::default() })), events }
+    /// Asks that are told as these events, after `count` others. `answered`: whether somebody is there to answer.
+    pub(crate) fn new(events: Events, answered: bool, count: u64) -> Self {
+        Self { open: Arc::new(Mutex::new(Open { count, closed: !answered, ..Open::default() })), events }
+    }
+
+    /// How many there have been; names never come again, from session to session either.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
     }
 
     /// What waits, oldest first, and the number of the last event that has told of it.
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn each_is_answered_once_and_whoever_leaves_takes_theirs_back() {
         let events = Events::default();
-        let asks = Asks::new(events.clone(), true);
+        let asks = Asks::new(events.clone(), true, 0);
         let mut face = events.subscribe(EventBody::TurnStarted);
         let (op0, op1) = (op(0), op(1));
         let mut first = Box::pin(asks.wait(&op0, question(2, false, false)));
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn once_nobody_answers_nothing_waits() {
-        let asks = Asks::new(Events::default(), true);
+        let asks = Asks::new(Events::default(), true, 0);
         let op = op(0);
         let mut waiting = pin!(asks.wait(&op, question(0, false, true)));
         assert!(waiting.as_mut().now_or_never().is_none());

@@ -102,7 +102,15 @@ impl<F: Fs> Actor<F> {
     /// Looks for a model; the answer comes when it was found.
     pub(crate) fn choose_model(&mut self, role: Role, name: &str, reply: oneshot::Sender<Outcome>) {
         let found = self.config.models.choose(name);
-        self.choosing.push_back(Box::pin(async move { (role, found.await, reply) }));
+        let left = self.left.clone();
+        self.choosing.push_back(Box::pin(async move {
+            let found = tokio::select! {
+                biased;
+                () = left.cancelled() => Err(Refusal::new("switched", "another session is open now; its model is its own")),
+                found = found => found,
+            };
+            (role, found, reply)
+        }));
     }
 
     /// Takes a model that was found.

@@ -4,7 +4,6 @@ use crate::actor::Actor;
 use crate::admit::NotAdmitted;
 use crate::boundary::Prompting;
 use crate::closed;
-use crate::handle::Home;
 use gjc_entry::{Body, EntryId, Message, Origin};
 use gjc_log::Refused;
 use gjc_log::fs::Fs;
@@ -45,6 +44,7 @@ impl<F: Fs> Actor<F> {
 
     /// Any command but a prompt that begins a turn. Never waits.
     pub(crate) fn command(&mut self, command: Command, reply: oneshot::Sender<Outcome>) {
+        let Some((command, reply)) = self.defer(command, reply) else { return };
         let outcome = match command {
             Command::Prompt { parts, mode } => {
                 if let Some(prompt) = self.accept(parts, mode, reply) {
@@ -65,6 +65,7 @@ impl<F: Fs> Actor<F> {
                 return;
             }
             Command::AbortBash => self.abort_persons(),
+            Command::Abort if self.step == StepName::Idle && self.cancel_switch() => Outcome::Accepted,
             Command::Abort if self.step == StepName::Idle && self.persons.is_some() => self.abort_persons(),
             // It waits for its jobs alone, and shall not.
             Command::Abort if self.step == StepName::Idle && self.finishing && !self.jobs.running().is_empty() => {
@@ -75,6 +76,7 @@ impl<F: Fs> Actor<F> {
                 Outcome::Refused(Refusal::new("nothing_running", "nothing is running"))
             }
             Command::Abort => {
+                self.cancel_switch();
                 self.cancel.cancel();
                 Outcome::Accepted
             }
@@ -105,11 +107,20 @@ impl<F: Fs> Actor<F> {
             }
             Command::SetThinking { level } => self.set_thinking(level),
             Command::SetTier { tier } => self.set_tier(tier),
+            Command::Switch { .. } | Command::NewSession => {
+                self.begin_switch(command, reply);
+                return;
+            }
+            Command::Export { path, force } => {
+                self.export(path, force, reply);
+                return;
+            }
             Command::Rescue => self.rescue(),
             Command::Snapshot => match serde_json::to_value(self.snapshot()) {
                 Ok(value) => Outcome::Done { value },
                 Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
             },
+            Command::Dump => self.dump(),
             Command::Close => {
                 self.closing = true;
                 self.cancel.cancel();
@@ -166,7 +177,7 @@ impl<F: Fs> Actor<F> {
             Ok(Some(file)) => {
                 let (id, file) = (self.session.id().to_string(), file.display().to_string());
                 // Before it is told: a face that comes at this moment hears either.
-                *self.first.home() = Home::of(&self.session);
+                self.first.home().moves(&self.session);
                 self.events.emit(EventBody::Rescued { id: id.clone(), file: file.clone() });
                 self.tell_notes();
                 self.session.want_durable();

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use gjc_flow::LabelWatch;
 use gjc_log::fs::Fs;
 use gjc_protocol::{Command, EventBody, LabelInfo, Outcome, Refusal};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Commands that wait for the actor, before who gives another waits too.
 const WAITING: usize = 64;
 
-type Mail = (Command, oneshot::Sender<Outcome>);
+pub(crate) type Mail = (Command, oneshot::Sender<Outcome>);
 
 /// A face's end of a session.
 #[derive(Clone)]
@@ -27,39 +27,39 @@ pub struct SessionHandle {
 }
 
 /// What a face hears first, but for the label, which may have changed since.
-pub(crate) struct First {
-    home: Mutex<Home>,
-    cwd: String,
-    resumed: bool,
-    labels: LabelWatch,
-}
+pub(crate) struct First(Mutex<Home>);
 
-/// Where a session is; a rescue changes it.
+/// Where a session is, and which one it is; a rescue and a switch change it.
 #[derive(Clone)]
 pub(crate) struct Home {
     id: String,
     file: Option<String>,
+    cwd: PathBuf,
+    resumed: bool,
+    labels: LabelWatch,
 }
 
 impl Home {
-    pub(crate) fn of<F: Fs>(session: &Session<F>) -> Self {
+    pub(crate) fn of<F: Fs>(session: &Session<F>, config: &Config, resumed: bool) -> Self {
         let file = session.log().file_path().map(|path| path.display().to_string());
-        Self { id: session.id().to_string(), file }
+        let (id, cwd) = (session.id().to_string(), config.cwd.clone());
+        Self { id, file, cwd, resumed, labels: session.labels().watch() }
+    }
+
+    /// The same session in another file.
+    pub(crate) fn moves<F: Fs>(&mut self, session: &Session<F>) {
+        self.id = session.id().to_string();
+        self.file = session.log().file_path().map(|path| path.display().to_string());
     }
 }
 
 impl First {
     pub(crate) fn of<F: Fs>(session: &Session<F>, config: &Config, resumed: bool) -> Self {
-        Self {
-            home: Mutex::new(Home::of(session)),
-            cwd: config.cwd.display().to_string(),
-            resumed,
-            labels: session.labels().watch(),
-        }
+        Self(Mutex::new(Home::of(session, config, resumed)))
     }
 
     pub(crate) fn home(&self) -> MutexGuard<'_, Home> {
-        self.home.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,18 +87,17 @@ impl SessionHandle {
 
     /// The folder that the session works in.
     #[must_use]
-    pub fn cwd(&self) -> &Path {
-        Path::new(&self.first.cwd)
+    pub fn cwd(&self) -> PathBuf {
+        self.first.home().cwd.clone()
     }
 
     /// Begins to read events: first `Session`, then everything from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        let First { cwd, resumed, labels, .. } = &*self.first;
         self.events.subscribe_with(|| {
-            let Home { id, file } = self.first.home().clone();
+            let Home { id, file, cwd, resumed, labels } = self.first.home().clone();
             let label = LabelInfo::from(labels.now().0);
-            EventBody::Session { id, cwd: cwd.clone(), file, resumed: *resumed, label }
+            EventBody::Session { id, cwd: cwd.display().to_string(), file, resumed, label }
         })
     }
 }

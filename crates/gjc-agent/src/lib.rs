@@ -12,8 +12,9 @@
 //!    [`boundary::TURN`]** and stands nowhere else
 //! 7. `hooks`: programs of a person that are asked or told
 //! 8. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
-//! 9. `shell`: commands that a person runs beside the conversation
-//! 10. `storage`: who waits for the disk; `events`: faces read, a slow one is told to resync, no other notices; `snapshot`: the whole
+//! 9. `switch`: from one session to another; `sessions`: who gives it
+//! 10. `shell`: commands that a person runs beside the conversation
+//! 11. `storage`: who waits for the disk; `events`: faces read, a slow one is told to resync, no other notices; `snapshot`: the whole
 //!     state for it
 //!
 //! What never happens: anything but [`Session::admit`] appends; a tool or a face holds session state; an event waits for a
@@ -31,7 +32,9 @@ mod choice;
 mod commands;
 mod config;
 mod deliveries;
+mod dump;
 mod events;
+mod export;
 mod handle;
 mod hooks;
 mod jobs;
@@ -40,13 +43,15 @@ mod mode;
 mod prepare;
 mod recover;
 mod request;
+mod sessions;
 mod shell;
 mod shown;
 mod snapshot;
 mod storage;
+mod switch;
 mod turn;
 
-pub use actor::start;
+pub use actor::{start, start_among};
 pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
@@ -54,4 +59,5 @@ pub use config::Config;
 pub use events::{Events, Subscription};
 pub use handle::{SessionHandle, closed};
 pub use hooks::{Hook, Hooks, Vouch};
+pub use sessions::{Found, OneSession, Present, Ready, Sessions, Wanted};
 pub use shown::{shown, shown_as};

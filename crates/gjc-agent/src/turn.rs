@@ -72,7 +72,7 @@ impl<F: Fs> Actor<F> {
             self.events.emit(EventBody::TurnEnded { end });
             gjc_fp::fp!("agent.turn.told");
             next = match follows {
-                _ if self.closing => None,
+                _ if self.closing || self.leaves() => None,
                 NextTurn::Human => self.take_queued(|_| true).map(Beginning::Prompt),
                 NextTurn::Delivered => Some(Beginning::Delivered),
                 NextTurn::Idle => None,

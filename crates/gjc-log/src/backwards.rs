@@ -101,7 +101,7 @@ pub fn context_path_within<F: FsFile>(file: &F, len: u64, back: u64) -> io::Resu
 }
 
 /// The header, and where the line behind it begins. The scan itself knows what may stand before it.
-fn head<F: FsFile>(file: &F, len: u64) -> io::Result<Option<(Header, u64)>> {
+pub(crate) fn head<F: FsFile>(file: &F, len: u64) -> io::Result<Option<(Header, u64)>> {
     let mut bytes = vec![0; 4096];
     loop {
         let room = bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX));
@@ -110,7 +110,9 @@ fn head<F: FsFile>(file: &F, len: u64) -> io::Result<Option<(Header, u64)>> {
             let mut scanned = Scanned::default();
             let end = end as u64 + 1;
             scanned.scan(file, end)?;
-            if let Some(header) = scanned.header.filter(|_| scanned.damage.is_empty()) {
+            // An entry on the header's line, which lost its line feed, is for the index.
+            let alone = scanned.damage.is_empty() && scanned.skeleton.is_empty();
+            if let Some(header) = scanned.header.filter(|_| alone) {
                 return Ok(Some((header, end)));
             }
         }

@@ -100,3 +100,53 @@ pub enum Refused {
     #[error("the session is closed")]
     Closed,
 }
+
+/// Why there is no fork, or no branch. The source is untouched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForkError {
+    /// The source cannot be read.
+    #[error(transparent)]
+    Source(#[from] OpenError),
+    /// There is such a file already.
+    #[error("{} exists already; nothing was copied", .0.display())]
+    Exists(PathBuf),
+    /// Another process makes the same file.
+    #[error("another process is making {} at this moment", .0.display())]
+    Busy(PathBuf),
+    /// The new file cannot be written.
+    #[error("{} cannot be copied to {}: {why}; there is no new session, and the old one is as it was", .from.display(), .to.display())]
+    Io {
+        /// The source.
+        from: PathBuf,
+        /// The new file.
+        to: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// A branch at an entry that is not there.
+    #[error("the entry {0} is not in this session")]
+    NoSuchEntry(gjc_entry::EntryId),
+    /// A line of the path cannot be read.
+    #[error("the branch cannot be made: {0}")]
+    Unreadable(gjc_entry::Damage),
+    /// Only the end of the source was read so far.
+    #[error("the session is not read as a whole yet; this is a fault of gjc")]
+    NotRead,
+}
+
+impl ForkError {
+    /// The way out, where there is one.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Busy(_) => Some("try again in a moment"),
+            Self::Io { why, .. } if why.kind() == io::ErrorKind::StorageFull => {
+                Some("make room on the disk, or keep sessions elsewhere with --session-dir")
+            }
+            Self::NoSuchEntry(_) => Some("/tree shows the entries that there are"),
+            _ => None,
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! - [`Reader`]: a snapshot of a file, for looking; changes no byte
 //! - [`Writer`]: the one owner of a file; appends, never rewrites
+//! - [`fork()`]: a whole new file with all entries of another
 //! - [`backwards`]: the first context, from the end of the file
 //! - [`index`]: what a scan found, kept for the next open; advice only
 //! - [`scan`]: from bytes to the skeleton of the tree, without parsing bodies
@@ -21,9 +22,12 @@ pub mod scan;
 
 mod artifact;
 mod blobs;
+mod branch;
+mod carry;
 mod copy;
 mod error;
 mod foreign;
+mod fork;
 mod lease;
 mod memory;
 mod open;
@@ -36,7 +40,10 @@ mod window;
 mod writer;
 
 pub use blobs::BlobStore;
-pub use error::{OpenError, Refused};
+pub use branch::Lines;
+pub use carry::carry_artifacts;
+pub use error::{ForkError, OpenError, Refused};
+pub use fork::{Forked, fork};
 pub use lease::Lock;
 pub use reader::{Loaded, Reader, Tail};
 pub use sync::{Health, Lsn, Storage, durable, written};

@@ -175,7 +175,7 @@ fn named<F: Fs>(fs: &F, error: OpenError) -> OpenError {
 }
 
 /// `.<name>.tmp`.
-fn temporary_name(path: &Path) -> PathBuf {
+pub(crate) fn temporary_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.tmp"))
 }

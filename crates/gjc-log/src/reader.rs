@@ -118,7 +118,7 @@ impl<F: Fs> Reader<F> {
         Ok((damage, holds))
     }
 
-    fn handle(fs: &F, path: &Path) -> Result<(F::File, Stat), OpenError> {
+    pub(crate) fn handle(fs: &F, path: &Path) -> Result<(F::File, Stat), OpenError> {
         let failed = |why| failed(path, why);
         // Opening a pipe would wait for its other end.
         if !fs.stat(path).map_err(failed)?.is_file {
@@ -145,6 +145,20 @@ impl<F: Fs> Reader<F> {
         };
         let value = Self { file, path: path.into(), header, stat, tree, anew: OnceLock::new() };
         Ok(Loaded { value, damage, tail })
+    }
+
+    pub(crate) fn file(&self) -> &F::File {
+        &self.file
+    }
+
+    /// Where lines that changed others, or the header, stand; none where an index file gave the tree.
+    pub(crate) fn changes(&self) -> &[At] {
+        self.scanned().map_or(&[], |scanned| &scanned.changes)
+    }
+
+    /// Where what stands behind the header begins.
+    pub(crate) fn first_entry(&self) -> u64 {
+        self.scanned().map_or(0, |scanned| scanned.first)
     }
 
     /// The text of a line, without what stands behind its record.

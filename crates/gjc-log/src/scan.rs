@@ -32,6 +32,10 @@ pub struct Scanned {
     pub damage: Vec<Damage>,
     /// Up to where lines are complete: one past the last line feed.
     pub covered: u64,
+    /// The records that have changed the header or an entry, in file order.
+    pub(crate) changes: Vec<At>,
+    /// Where what stands behind the header begins.
+    pub(crate) first: u64,
     lines: u64,
     /// The title in a line before the header.
     title: Option<String>,
@@ -205,12 +209,15 @@ impl Scanned {
         }
         let parsed = std::str::from_utf8(line).map_err(|_| "its first line is not UTF-8".to_owned());
         match parsed.and_then(|text| Header::parse(text.trim_end()).map_err(|error| error.to_string())) {
-            Ok(header) => self.take_header(header),
+            Ok(header) => {
+                self.take_header(header);
+                self.first = off + line.len() as u64 + 1;
+            }
             // A header may have lost its line feed, or have a hole beside it. What is JSON as a whole is another program's.
             Err(why) if !is_json(line) => match header_in(line) {
                 Some((header, start, end)) => {
                     self.take_header(header);
-                    self.no_header = None;
+                    self.first = off + end as u64;
                     let rest = &line[end..];
                     if start > 0 {
                         self.damage.push(Damage { at: place(off, start), kind: DamageKind::Glued });
@@ -242,8 +249,9 @@ impl Scanned {
         let at = place(off, line.len());
         match frame.kind {
             kind if is_patch(kind) => {
-                if let Err(kind) = self.patch(frame.kind, line, at) {
-                    self.damage.push(Damage { at, kind });
+                match self.patch(frame.kind, line, at) {
+                    Ok(()) => self.changes.push(at),
+                    Err(kind) => self.damage.push(Damage { at, kind }),
                 }
             }
             _ => self.node(file, frame, line, at),

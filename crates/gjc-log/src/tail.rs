@@ -121,7 +121,7 @@ fn torn_name(path: &Path) -> PathBuf {
 }
 
 /// Where the bytes after the last line feed begin, and where the NULs at their end begin; looked for from the end.
-fn find_tail<F: FsFile>(file: &F, len: u64) -> io::Result<(u64, u64)> {
+pub(crate) fn find_tail<F: FsFile>(file: &F, len: u64) -> io::Result<(u64, u64)> {
     let mut buffer = vec![0; usize::try_from(len).unwrap_or(WINDOW).min(WINDOW)];
     let (mut to, mut solid) = (len, None);
     while to > 0 {
@@ -138,7 +138,7 @@ fn find_tail<F: FsFile>(file: &F, len: u64) -> io::Result<(u64, u64)> {
     Ok((0, solid.unwrap_or_default()))
 }
 
-fn read_full<F: FsFile>(file: &F, bytes: &mut [u8], from: u64) -> io::Result<()> {
+pub(crate) fn read_full<F: FsFile>(file: &F, bytes: &mut [u8], from: u64) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
         match file.read_at(&mut bytes[filled..], from + filled as u64)? {

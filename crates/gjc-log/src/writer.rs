@@ -8,13 +8,13 @@ use crate::fs::{Fs, FsFile, Stat, make_dirs};
 use crate::index;
 use crate::lease::{Lease, Lock};
 use crate::reader::{parse_body, read_entry};
-use crate::scan::{Frame, Scanned, frame};
+use crate::scan::{Frame, Scanned, frame, read_line};
 use crate::sync::{Lsn, Shared, Storage};
 use crate::tail::append_whole;
 use crate::window::Window;
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
-    At, BlobRef, Body, Clock, Damage, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
+    At, BlobRef, Body, Clock, Damage, DamageKind, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
     NeedsIndex, Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
@@ -291,11 +291,6 @@ impl<F: Fs> Writer<F> {
         self.longest = bytes;
     }
 
-    pub(crate) fn new_id(&self) -> EntryId {
-        let skeleton = &self.skeleton;
-        EntryId::Short(self.env.ids.entry(&|id| skeleton.has_short(id)))
-    }
-
     /// Takes in a line of another session (with its line feed) as it is.
     pub(crate) fn take_over(&mut self, line: &[u8], time: Timestamp) {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -306,6 +301,23 @@ impl<F: Fs> Writer<F> {
         self.last = self.last.max(time);
         let pushed = self.skeleton.push(NewNode { at, kind, id, parent, label });
         self.unscanned |= !matches!(pushed, Pushed::New(_));
+    }
+
+    /// The bytes of the line at a place, wherever they are by now.
+    pub(crate) fn bytes(&self, at: At) -> Result<Vec<u8>, Damage> {
+        match (&self.place, at.off.checked_sub(self.written)) {
+            // A failed sync may have lost in the file what is not durable yet.
+            (Place::Disk { file, .. }, None) => match self.shared.kept(at.off, at.len as usize) {
+                Some(line) => Ok(line),
+                None => {
+                    read_line(&**file, at).map_err(|why| Damage { at, kind: DamageKind::Io(why.to_string()) })
+                }
+            },
+            (_, start) => {
+                let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(usize::MAX);
+                Ok(self.unwritten.get(start..start.saturating_add(at.len as usize)).unwrap_or_default().to_vec())
+            }
+        }
     }
 
     /// Takes bytes into the blob store; they are written before the lines that name them.
@@ -508,7 +520,9 @@ impl<F: Fs> Writer<F> {
         Lsn { file: self.moved, len: self.end() }
     }
 
-    pub(crate) fn fs(&self) -> &Arc<F> {
+    /// The file system that the session lives on.
+    #[must_use]
+    pub fn fs(&self) -> &Arc<F> {
         &self.env.fs
     }
 

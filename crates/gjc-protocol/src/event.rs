@@ -164,6 +164,22 @@ pub enum EventBody {
         /// The new file.
         file: String,
     },
+    /// Another session is open now. Nothing of the one before is part of it. Ask for a snapshot.
+    Switched {
+        /// Its id.
+        id: String,
+        /// The folder it works in.
+        cwd: String,
+        /// Its file; absent with `--no-session`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+        /// Whether it had entries before.
+        resumed: bool,
+        /// How it came to that.
+        reason: SwitchReason,
+        /// Its label.
+        label: LabelInfo,
+    },
     /// What an answer took.
     Usage {
         /// Tokens and cost of this answer.
@@ -293,6 +309,16 @@ pub enum TurnEnd {
     Aborted,
     /// By a failure.
     Failed,
+}
+
+/// How another session came to be the one that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchReason {
+    /// It is new.
+    New,
+    /// It was there, and goes on.
+    Resume,
 }
 
 /// A label in an event.

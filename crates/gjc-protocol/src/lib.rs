@@ -9,12 +9,14 @@
 mod asked;
 mod command;
 mod event;
+mod export;
 mod hook;
 mod snapshot;
 
 pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
 pub use command::{Cmd, CmdId, Command, Outcome, Picture, PromptMode, PromptPart, Refusal, Reply, Role};
-pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, ToolEnd, TurnEnd, Unanswered};
+pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, SwitchReason, ToolEnd, TurnEnd, Unanswered};
+pub use export::{export_argument, refuse_copies};
 pub use hook::{HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict};
 pub use snapshot::{JobInfo, ModelInfo, Partial, Queued, Snapshot, StepName};
 

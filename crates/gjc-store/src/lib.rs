@@ -6,8 +6,11 @@
 //! Beside them lies the prompt history ([`History`]): what people have said, so that nothing of it is lost before a session
 //! holds it.
 //!
-//! What never happens here: a session file is written, moved or deleted.
+//! The trash ([`trash`](trash())) takes whole sessions in and gives them back.
+//!
+//! What never happens here: a byte of a session file is changed; one is removed without a person's explicit word.
 
+pub mod breadcrumb;
 mod bucket;
 mod folder;
 mod history;
@@ -17,13 +20,17 @@ mod resolve;
 mod search;
 mod store;
 mod sweep;
+mod trash;
+mod usage;
 pub mod words;
 
 pub use bucket::bucket_name;
 pub use folder::{Folders, repository, same_folder};
 pub use history::{Fate, History, HistoryError, Prompt, Said};
-pub use resolve::{NotResolved, is_path_like, resolve};
 pub use look::{Glance, SessionInfo};
+pub use resolve::{NotResolved, is_path_like, resolve};
 pub use search::{Answer, Found, Hit};
 pub use store::{Listing, Store};
 pub use sweep::{Unreadable, sweep, sweep_all};
+pub use trash::{InTrash, Record, TrashError, Trashed, empty, in_trash, restore, settle_all, trash, trash_dir};
+pub use usage::{FolderUse, SessionUse, Size, Usage, usage};

@@ -6,141 +6,235 @@ use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
-use crate::opening::{create, resume};
+use crate::opening::{create, fork, resume};
 use crate::prompt::PromptFiles;
 use crate::providers::{Available, choose};
 use crate::record::Recorder;
 use crate::skills::Skills;
+use crate::which::{From as Begins, Which};
 use crate::world::real_dir;
-use crate::{hooks, out, settings};
-use gjc_agent::{Choice, Config, Session, SessionHandle};
-use gjc_entry::{ApprovalMode, Env, Level, Tier};
+use crate::{breadcrumbs, hooks, out, settings};
+use gjc_agent::{Choice, Config, Found, Present, Ready, Session, SessionHandle, Sessions, Wanted};
+use gjc_entry::{ApprovalMode, BoxFuture, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::{Backoff, Prices, Rates};
-use gjc_log::Durability;
 use gjc_log::fs::OsFs;
+use gjc_log::{Durability, Reader};
 use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
 use gjc_store::resolve;
 use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach, Tools};
-use std::path::Path;
+use gjc_workspace::Worktree;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// A session that is ready to start.
-struct Composed {
-    session: Session<OsFs>,
-    config: Config,
-    resumed: bool,
-    /// What a person should know before it starts.
-    notices: Vec<String>,
+/// Puts the sessions of a process together: the one that the arguments ask for, then those that it is left for.
+#[derive(Clone)]
+pub(crate) struct Composer {
+    env: Env,
+    args: Arc<SessionArgs>,
+    recorder: Option<Recorder>,
+    /// Held for as long as the process works there.
+    _worktree: Option<Arc<Worktree>>,
+}
+
+/// Which session it is.
+pub(crate) enum Start {
+    /// The one that the arguments name, or a new one.
+    Arguments(Which),
+    /// A new one in a folder, which is a real path.
+    New { cwd: PathBuf },
+    /// The one of a file.
+    File { path: PathBuf },
 }
 
 /// Starts the session that the arguments ask for, and says what a person should know of it. Its prompts go to the keeper
 /// before they go to the session.
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
-    let Composed { session, config, resumed, notices } = compose(env, args).await?;
-    for notice in notices {
+    let mut args = args.clone();
+    if let Some(dir) = &mut args.session_dir {
+        *dir = std::path::absolute(&*dir).map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+    }
+    let mut which = Which::of(env, &args).await?;
+    let about = std::mem::take(&mut which.notices);
+    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
+    let worktree = which.worktree.take().map(Arc::new);
+    let composer = Composer { env: env.clone(), args: Arc::new(args), recorder, _worktree: worktree };
+    let Ready { session, config, resumed, notices } = composer.compose(Start::Arguments(which)).await?;
+    for notice in about.into_iter().chain(notices) {
         out::notice(&format!("gjc: {notice}"));
     }
+    breadcrumbs::remember(env, &composer.args, &config.cwd, session.log().file_path());
     let keeper = match session.log().file_path() {
         Some(file) => Keeper::new(env, &session.id().to_string(), file, &config.cwd, resumed),
         None => Keeper::none(),
     };
-    let (handle, actor) = gjc_agent::start(session, config, resumed);
+    let (handle, actor) = gjc_agent::start_among(session, config, resumed, Arc::new(composer));
     Ok((handle, actor, keeper))
 }
 
-/// From arguments.
-async fn compose(env: &Env, args: &SessionArgs) -> Result<Composed, Failure> {
-    let here = match &args.cwd {
-        Some(dir) => real_dir(dir)?,
-        None => real_dir(Path::new("."))?,
-    };
-    // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
-    let path = args.resume.as_ref().map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?;
-    let files = PromptFiles::read(args)?;
-    let before = match &path {
-        Some(path) => Before::read(env, path)?,
-        None => Before::default(),
-    };
-    // The settings are those of the project in which the session goes on.
-    let project = before.cwd.as_deref().filter(|_| args.cwd.is_none()).and_then(|cwd| real_dir(cwd).ok());
-    let (effective, has_project_settings, mut notices) =
-        settings::of_session(env, args, project.as_deref().unwrap_or(&here))?;
-    let effective = Arc::new(effective);
-    let settings = &effective.settings;
-    let named = match before.model {
-        Some(had) if args.model.is_none() => had,
-        _ => settings.models.default.0.clone(),
-    };
-    // A model that is none leaves no empty script behind.
-    let chosen = choose(env, &named, &effective).await?;
-    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
-    let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
-    let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
-        Some(name) => planner(env, name, &effective, recorder.as_ref(), &mut notices).await,
-        None => None,
-    };
-    let tier = before.tier.unwrap_or_else(|| settings.models.tier.word().into());
-    let tier = Tier::of_family(&tier, &model.provider).unwrap_or_default();
-    let Decided { confinement, held, notices: about_commands } = decide(env, &args.commands, settings, before.held)?;
-    // A session that was given few tools does not come to more by being resumed.
-    let kept = before.tools.filter(|_| args.tools.is_none());
-    let tools = tools(env, &effective, confinement.clone(), kept)?;
-    let approval = approval(args, settings, before.approval, &mut notices);
-    let durability = match settings.session.durability {
-        gjc_settings::Durability::Entry => Durability::Entry,
-        gjc_settings::Durability::Turn => Durability::Turn,
-        gjc_settings::Durability::None => Durability::None,
-    };
-    let (writer, cwd, resumed) = match &path {
-        Some(path) => resume(env, path, durability, &here, args.cwd.is_some(), &mut notices).await?,
-        None => (create(env, &here, !args.no_session, durability), here, false),
-    };
-    let instructions = Instructions::read(&env.dirs.agent, &cwd, args.trust_project);
-    notices.extend(instructions.notices.iter().cloned());
-    let skills = Skills::read(&env.dirs.agent, &cwd, args.trust_project);
-    notices.extend(skills.notices.iter().cloned());
-    let (hooks, more) = hooks::of_session(env, settings, &cwd, args.trust_project);
-    notices.extend(more);
-    if args.trust_project && !has_project_settings && !instructions.of_project && !skills.of_project {
-        notices.push("the project has no settings, instructions or skills to trust".into());
+impl Composer {
+    /// Decides everything that a session runs with, and opens it.
+    ///
+    /// What the options say of a session is said of the one that the process begins with, and of new ones. One that the process
+    /// goes over to keeps its own model, and what guards a person is then the stricter of the two: it was somebody's decision
+    /// for that session, and the options do not speak of it. No option trusts another project.
+    pub(crate) async fn compose(&self, start: Start) -> Result<Ready<OsFs>, Failure> {
+        let (env, args) = (&self.env, &*self.args);
+        let over = matches!(start, Start::File { .. });
+        let trust_project = args.trust_project && matches!(start, Start::Arguments(_));
+        // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
+        let (here, begins, cwd_given) = match start {
+            Start::Arguments(which) => (which.here, which.from, which.stays_here),
+            Start::New { cwd } => (real_dir(&cwd)?, Begins::Nothing, false),
+            Start::File { path } => (real_dir(Path::new("."))?, Begins::File(path), false),
+        };
+        let path = begins.file();
+        let files = PromptFiles::read(args)?;
+        let before = match path {
+            Some(path) => Before::read(env, path)?,
+            None => Before::default(),
+        };
+        // The settings are those of the project in which the session goes on.
+        let project = before.cwd.as_deref().filter(|_| !cwd_given).map(real_dir);
+        let project = match project {
+            // At the start a person sees where they are; here another project's session would work on the files of this one.
+            Some(Err(gone)) if over => return Err(folder_gone(path, &gone)),
+            found => found.and_then(Result::ok),
+        };
+        let (effective, has_project_settings, mut notices) =
+            settings::of_session(env, args, project.as_deref().unwrap_or(&here), trust_project)?;
+        let effective = Arc::new(effective);
+        let settings = &effective.settings;
+        let named = match before.model {
+            Some(had) if over || args.model.is_none() => had,
+            _ => settings.models.default.0.clone(),
+        };
+        // A model that is none leaves no empty script behind.
+        let chosen = choose(env, &named, &effective).await?;
+        let recorder = self.recorder.clone();
+        let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
+        let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
+            Some(name) => planner(env, name, &effective, recorder.as_ref(), &mut notices).await,
+            None => None,
+        };
+        let tier = before.tier.unwrap_or_else(|| settings.models.tier.word().into());
+        let tier = Tier::of_family(&tier, &model.provider).unwrap_or_default();
+        let Decided { confinement, held, notices: about_commands } =
+            decide(env, &args.commands, settings, before.held, over)?;
+        // A session that was given few tools does not come to more by being resumed.
+        let kept = match (before.tools, &args.tools) {
+            (Some(had), Some(named)) if over => Some(had.into_iter().filter(|name| named.contains(name)).collect()),
+            (had, named) => had.filter(|_| named.is_none()),
+        };
+        let tools = tools(env, &effective, confinement.clone(), kept)?;
+        let named = args.thinking.map(Into::into);
+        let thinking = if over { before.thinking.or(named) } else { named.or(before.thinking) }.unwrap_or_default();
+        let approval = approval(args, settings, before.approval, over, &mut notices);
+        let durability = match settings.session.durability {
+            gjc_settings::Durability::Entry => Durability::Entry,
+            gjc_settings::Durability::Turn => Durability::Turn,
+            gjc_settings::Durability::None => Durability::None,
+        };
+        let all = args.session_dir.as_deref();
+        let (writer, cwd, resumed) = match &begins {
+            Begins::Nothing => (create(env, all, &here, !args.no_session, durability), here, false),
+            Begins::File(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
+            Begins::ForkOf(source) => fork(env, all, source, &here, durability, &mut notices).await?,
+        };
+        let instructions = Instructions::read(&env.dirs.agent, &cwd, trust_project);
+        notices.extend(instructions.notices.iter().cloned());
+        let skills = Skills::read(&env.dirs.agent, &cwd, trust_project);
+        notices.extend(skills.notices.iter().cloned());
+        let (hooks, more) = hooks::of_session(env, settings, &cwd, trust_project);
+        notices.extend(more);
+        if trust_project && !has_project_settings && !instructions.of_project && !skills.of_project {
+            notices.push("the project has no settings, instructions or skills to trust".into());
+        }
+        if tools.get("bash").is_some() {
+            notices.extend(about_commands);
+            notices.extend(confinement.notices(&cwd));
+        }
+        let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
+            .map_err(|above| Failure::new(above.to_string()))?;
+        let config = Config {
+            env: env.clone(),
+            system: files.system(&cwd) + &instructions.section() + &skills.section(&tools.names()),
+            system_label: instructions.label(),
+            with_day: args.system_prompt.is_none(),
+            effects: Vec::new(),
+            shell: Bash::new(&env.vars, Confinement::off(&env.dirs)).within(bash_limits(settings)),
+            max_jobs: settings.jobs.most.0 as usize,
+            hooks,
+            cwd,
+            provider,
+            model,
+            thinking,
+            tier,
+            prices: prices(settings),
+            plan,
+            models: Arc::new(Available { env: env.clone(), effective: Arc::clone(&effective), recorder }),
+            params,
+            wait_for_quota: settings.retry.wait_for_quota.0.map(gjc_settings::Patience::duration),
+            retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
+            tools,
+            approval,
+            answers: interactive(args),
+            held: Some(held),
+            policy: Policy::default(),
+        };
+        Ok(Ready { session, config, resumed, notices })
     }
-    if tools.get("bash").is_some() {
-        notices.extend(about_commands);
-        notices.extend(confinement.notices(&cwd));
+}
+
+impl Sessions<OsFs> for Composer {
+    fn find(&self, word: String, present: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
+        let sessions = self.env.dirs.sessions();
+        Box::pin(async move {
+            // It may read many files.
+            let found = tokio::task::spawn_blocking(move || find(&sessions, &word, &present)).await;
+            found.unwrap_or_else(|error| Err(Refusal::new("not_switched", error.to_string())))
+        })
     }
-    let session = Session::new(writer, Runtime::new(), Arc::clone(&env.clock), Level::Restricted)
-        .map_err(|above| Failure::new(above.to_string()))?;
-    let config = Config {
-        env: env.clone(),
-        system: files.system(&cwd) + &instructions.section() + &skills.section(&tools.names()),
-        system_label: instructions.label(),
-        with_day: args.system_prompt.is_none(),
-        effects: Vec::new(),
-        shell: Bash::new(&env.vars, Confinement::off(&env.dirs)).within(bash_limits(settings)),
-        max_jobs: settings.jobs.most.0 as usize,
-        hooks,
-        cwd,
-        provider,
-        model,
-        thinking: args.thinking.map(Into::into).or(before.thinking).unwrap_or_default(),
-        tier,
-        prices: prices(settings),
-        plan,
-        models: Arc::new(Available { env: env.clone(), effective: Arc::clone(&effective), recorder }),
-        params,
-        wait_for_quota: settings.retry.wait_for_quota.0.map(gjc_settings::Patience::duration),
-        retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
-        tools,
-        approval,
-        answers: interactive(args),
-        held: Some(held),
-        policy: Policy::default(),
-    };
-    Ok(Composed { session, config, resumed, notices })
+
+    fn ready(&self, wanted: Wanted, present: Present) -> BoxFuture<'static, Result<Ready<OsFs>, Refusal>> {
+        let composer = self.clone();
+        Box::pin(async move {
+            let start = match wanted {
+                Wanted::New => Start::New { cwd: present.cwd },
+                Wanted::File(path) => Start::File { path },
+                _ => {
+                    return Err(Refusal::new("not_switched", "this version does not know that way to another session"));
+                }
+            };
+            composer.compose(start).await.map_err(|failure| failure.refusal("not_switched"))
+        })
+    }
+
+    fn arrived(&self, present: &Present) {
+        breadcrumbs::remember(&self.env, &self.args, &present.cwd, present.file.as_deref());
+    }
+}
+
+/// The session that a word means, and whether it is the one that is open.
+fn find(sessions: &Path, word: &str, present: &Present) -> Result<Found, Refusal> {
+    let file =
+        resolve(&OsFs, sessions, &present.cwd, word).map_err(|error| Failure::from(error).refusal("not_found"))?;
+    let same = |open: &PathBuf| std::fs::canonicalize(open).ok() == std::fs::canonicalize(&file).ok();
+    if present.file.as_ref().is_some_and(same) {
+        return Ok(Found::Present);
+    }
+    let loaded = Reader::open(&OsFs, &file).map_err(|error| Failure::from(error).refusal("not_opened"))?;
+    Ok(Found::Other { id: loaded.value.header().id.to_string(), file })
+}
+
+/// Why a session is not gone over to whose folder is not there.
+fn folder_gone(path: Option<&Path>, gone: &Failure) -> Failure {
+    let path = path.unwrap_or(Path::new("")).display();
+    Failure::new(format!("the session would work in a folder that is not there: {}", gone.sentence()))
+        .hint(format!("begin in the folder that took its place: gjc --resume {path} --cwd DIR"))
 }
 
 /// Whether a person, or a program for them, is there while the session runs.
@@ -154,6 +248,7 @@ fn approval(
     args: &SessionArgs,
     settings: &Settings,
     before: Option<ApprovalMode>,
+    over: bool,
     notices: &mut Vec<String>,
 ) -> ApprovalMode {
     let wanted = match settings.approval.mode {
@@ -166,7 +261,7 @@ fn approval(
         None => ApprovalMode::Full,
     };
     match before {
-        Some(before) if before < wanted && args.approval.is_none() => {
+        Some(before) if before < wanted && (over || args.approval.is_none()) => {
             let (before_word, wanted) = (before.as_str(), wanted.as_str());
             notices.push(format!(
                 "the session goes on in approval mode {before_word}, as it was; --approval {wanted} makes it looser"

@@ -20,12 +20,14 @@ pub(crate) struct Decided {
     pub(crate) notices: Vec<String>,
 }
 
-/// From options, settings (options are among them), and how the session was held when it was last used.
+/// From options, settings (options are among them), and how the session was held when it was last used. `over`: a process goes
+/// over to it, and its options do not speak of it: they loosen nothing.
 pub(crate) fn decide(
     env: &Env,
     args: &SandboxArgs,
     settings: &Settings,
     before: Option<Held>,
+    over: bool,
 ) -> Result<Decided, Failure> {
     let mut notices = Vec::new();
     let asked = Held {
@@ -38,10 +40,10 @@ pub(crate) fn decide(
     };
     let mut held = asked;
     if let Some(before) = before {
-        if args.sandbox.is_none() {
+        if over || args.sandbox.is_none() {
             held.sandbox = asked.sandbox.min(before.sandbox);
         }
-        if args.sandbox_network.is_none() {
+        if over || args.sandbox_network.is_none() {
             held.network = asked.network && before.network;
         }
     }

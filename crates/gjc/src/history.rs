@@ -155,6 +155,14 @@ impl Keeper {
                 inner.move_kept();
                 return;
             }
+            EventBody::Switched { id, file, resumed, .. } => {
+                // What the other session holds in memory alone was not answered, and stays so. What is not said yet is said here.
+                seen.kept.retain(|kept| !kept.admitted);
+                (seen.session, seen.begun, seen.failing) = (id.clone(), *resumed, false);
+                seen.file = file.clone().unwrap_or_default();
+                inner.move_kept();
+                return;
+            }
             EventBody::Storage(Health::Failing { .. }) => seen.failing = true,
             // What was admitted is durable now, or it is at the end of the turn that runs.
             EventBody::Storage(Health::Ok) => seen.failing = false,

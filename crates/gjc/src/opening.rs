@@ -9,11 +9,23 @@ use gjc_store::bucket_name;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A new session of a folder; in memory unless `stored`.
-pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
+/// Where a new session's file lies: in the folder that holds all of them, or in the bucket of its working folder.
+fn place(env: &Env, all: Option<&Path>, cwd: &Path, header: &Header) -> PathBuf {
+    let folder = all.map_or_else(|| env.dirs.sessions().join(bucket_name(cwd)), Path::to_path_buf);
+    folder.join(header.file_name())
+}
+
+/// A new session of a folder; in memory unless `stored`. `all`: the folder that holds all sessions, if a person named one.
+pub(crate) fn create(
+    env: &Env,
+    all: Option<&Path>,
+    cwd: &Path,
+    stored: bool,
+    durability: Durability,
+) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
     let header = Header::new(id, at, cwd.display().to_string());
-    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+    let path = place(env, all, cwd, &header);
     let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
 }
@@ -53,6 +65,53 @@ pub(crate) async fn resume(
         here.into()
     };
     Ok((writer, cwd, true))
+}
+
+/// Makes a session of a folder that begins with all entries of another one, and opens it. What the other has stored beside its
+/// file is copied as far as it can be.
+pub(crate) async fn fork(
+    env: &Env,
+    all: Option<&Path>,
+    source: &Path,
+    cwd: &Path,
+    durability: Durability,
+    notices: &mut Vec<String>,
+) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let header = Header::new(id, at, cwd.display().to_string());
+    let to = place(env, all, cwd, &header);
+    let forked = gjc_log::fork(&OsFs, source, &to, header)?;
+    notices.push(format!("this session is a fork of {} ({})", forked.source.id, source.display()));
+    if !forked.damage.is_empty() {
+        let damaged = forked.damage.len();
+        notices.push(format!("{damaged} damaged entries stayed behind (gjc sessions verify {})", source.display()));
+    }
+    if let Err(why) = copy_folder(&source.with_extension(""), &to.with_extension("")) {
+        notices.push(format!("what the session had stored beside its file could not be copied: {why}"));
+    }
+    let (writer, more) = open(env, &to, durability).await?;
+    notices.extend(more);
+    Ok((writer, cwd.into(), true))
+}
+
+/// Copies a folder's files and folders; a folder that is not there has none. Links are left out: they lead elsewhere.
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let entries = match std::fs::read_dir(from) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(to)?;
+    for entry in entries {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }
 
 /// Opens a session file for writing, and says what was mended.

@@ -16,7 +16,7 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let code = runtime.block_on(async {
         let (handle, actor, keeper) = compose::begin(env, args).await?;
         let unanswered = keeper.offer(said.words()).await;
-        let parts = said.into_parts(handle.cwd(), &env.dirs.agent);
+        let parts = said.into_parts(&handle.cwd(), &env.dirs.agent);
         let mut events = handle.subscribe();
         let interrupt = tokio::spawn({
             let handle = handle.clone();

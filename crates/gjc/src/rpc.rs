@@ -50,7 +50,14 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                     match command_of(&line) {
                         Ok(Cmd { id, command }) => {
                             // These may take their time, and nothing else waits for them.
-                            let late = matches!(command, Command::Close | Command::Finish | Command::SetModel { .. });
+                            let late = matches!(
+                                command,
+                                Command::Close
+                                    | Command::Finish
+                                    | Command::SetModel { .. }
+                                    | Command::Switch { .. }
+                                    | Command::NewSession
+                            );
                             let back = matches!(command, Command::Unqueue).then(|| keeper.clone());
                             let _ = ask.send(Asked { id: Some(id), outcome, late, back });
                             if let Command::Prompt { parts, .. } = &command {

@@ -63,7 +63,12 @@ impl Files {
 
 /// What counts for a session in a folder, which is a real path; whether the project has settings of its own; and what a
 /// person should know of all that.
-pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(Effective, bool, Vec<String>), Failure> {
+pub(crate) fn of_session(
+    env: &Env,
+    args: &SessionArgs,
+    cwd: &Path,
+    trust_project: bool,
+) -> Result<(Effective, bool, Vec<String>), Failure> {
     let flags = [
         ("models.default", args.model.clone()),
         // It is that of whoever answers.
@@ -79,7 +84,7 @@ pub(crate) fn of_session(env: &Env, args: &SessionArgs, cwd: &Path) -> Result<(E
     let flags = [flags, variables(env)].concat();
     let mut files = Files::read(env, cwd)?;
     let mut notices = Vec::new();
-    if args.trust_project {
+    if trust_project {
         notices.extend(files.trust(env)?);
     }
     let effective = files.effective(&flags);

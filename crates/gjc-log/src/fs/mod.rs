@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 mod os;
+mod ranges;
 #[cfg(feature = "testing")]
 pub mod sim;
 
@@ -101,6 +102,30 @@ pub trait Fs: Send + Sync + 'static {
     /// As the system call.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
 
+    /// As [`Fs::stat`], of the name itself: a symbolic link is neither file nor directory.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        self.stat(path)
+    }
+
+    /// Gives a file another name beside the one that it has; never replaces.
+    ///
+    /// # Errors
+    /// Where the file system has no such names, or the two places are not in the same one.
+    fn link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Bytes that a file takes of the disk, as far as the file system tells; what two files share is counted in each.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        self.stat(path).map(|stat| stat.len)
+    }
+
     /// Makes one directory, mode 0700. Its parent must exist.
     ///
     /// # Errors
@@ -112,6 +137,22 @@ pub trait Fs: Send + Sync + 'static {
     /// # Errors
     /// As the system call.
     fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty` when something is in it; as the system call otherwise.
+    fn rmdir(&self, _dir: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Whether a name is a symbolic link, wherever that leads.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        self.stat(path).map(|_| false)
+    }
 
     /// The names in a directory (full paths, sorted).
     ///
@@ -144,6 +185,25 @@ pub trait FsFile: Send + Sync + 'static {
     /// # Errors
     /// As the system calls; a part may have been written.
     fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Puts bytes of `source` behind the end as blocks that both files have from then on (`FICLONERANGE`): nothing is copied,
+    /// and no room is taken. All of them, or none.
+    ///
+    /// # Errors
+    /// Where the file system shares no blocks, or the two files are not in the same one; when `from` or the end of this file
+    /// is no multiple of its block size, or `len` is none (but at the end of `source`). Who asks copies the bytes then.
+    fn clone_range(&self, _source: &Self, _from: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Puts up to `len` bytes of `source` behind the end without carrying them through this process (`copy_file_range`);
+    /// how many, 0 at the end of `source`.
+    ///
+    /// # Errors
+    /// Where the system cannot; what was copied before stays. Who asks reads and appends the rest then.
+    fn copy_range(&self, _source: &Self, _from: u64, _len: u64) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Reads at an offset; fewer bytes only at the end of the file.
     ///

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{Fs, FsFile, Held, Open, Owner, Stat};
+use super::{Fs, FsFile, Held, Open, Owner, Stat, ranges};
 
 /// The real file system, through the standard library and `rustix`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,12 +57,33 @@ impl Fs for OsFs {
         retry(|| fs::metadata(path)).map(|found| stat_of(&found))
     }
 
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        retry(|| fs::symlink_metadata(path)).map(|found| stat_of(&found))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        retry(|| fs::hard_link(from, to))
+    }
+
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        // In units of 512 bytes, whatever the file system's own blocks are: stat(2).
+        retry(|| fs::symlink_metadata(path)).map(|found| found.blocks().saturating_mul(512))
+    }
+
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         retry(|| DirBuilder::new().mode(0o700).create(dir))
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
         retry(|| fs::remove_file(path))
+    }
+
+    fn rmdir(&self, dir: &Path) -> io::Result<()> {
+        retry(|| fs::remove_dir(dir))
+    }
+
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        retry(|| fs::symlink_metadata(path)).map(|found| found.is_symlink())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -103,16 +124,34 @@ fn started(pid: u32) -> Option<u64> {
 #[derive(Debug)]
 pub struct OsFile(File);
 
+impl OsFile {
+    /// The same file once more, without `O_APPEND`: on a handle that appends, Linux puts even `pwrite` at the end, and
+    /// neither clones nor copies ranges.
+    fn not_appending(&self) -> io::Result<File> {
+        // By its number, not by its name, which may lead elsewhere by now. The lock belongs to our own handle and stays.
+        let again = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        retry(|| OpenOptions::new().write(true).open(&again))
+    }
+}
+
 impl FsFile for OsFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         retry(|| io::Write::write(&mut &self.0, bytes))
     }
 
     fn rewrite_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        // By its number, not by its name, which may lead elsewhere by now. The lock belongs to our own handle and stays.
-        let again = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        let again = retry(|| OpenOptions::new().write(true).open(&again))?;
+        let again = self.not_appending()?;
         retry(|| again.write_all_at(bytes, offset))
+    }
+
+    fn clone_range(&self, source: &Self, from: u64, len: u64) -> io::Result<()> {
+        let (again, end) = (self.not_appending()?, self.stat()?.len);
+        retry(|| ranges::share(&source.0, from, len, &again, end))
+    }
+
+    fn copy_range(&self, source: &Self, from: u64, len: u64) -> io::Result<u64> {
+        let (again, end) = (self.not_appending()?, self.stat()?.len);
+        retry(|| ranges::copy(&source.0, from, len, &again, end))
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -42,6 +42,8 @@ use disk::{Disk, Ino, Name, Node, Op};
 
 /// The simulated device's number.
 const DEV: u64 = 0x51;
+/// Bytes in a block: what files share begins and ends at such places.
+const BLOCK: u64 = 4096;
 /// One operation takes a millisecond of the simulated clock.
 const TICK_NS: i128 = 1_000_000;
 
@@ -79,6 +81,10 @@ pub enum Fault {
     ReadOnlyDir(PathBuf),
     /// Locks are `Unsupported`.
     NoLocks,
+    /// Files share no blocks.
+    NoSharing,
+    /// Nothing is copied without passing through the process.
+    NoRanges,
 }
 
 #[derive(Debug)]
@@ -104,6 +110,8 @@ struct Faults {
     short_write: Option<usize>,
     read_only: Vec<PathBuf>,
     no_locks: bool,
+    no_sharing: bool,
+    no_ranges: bool,
 }
 
 impl Default for SimFs {
@@ -194,6 +202,8 @@ impl SimFs {
             Fault::ShortWrite { bytes } => faults.short_write = Some(bytes),
             Fault::ReadOnlyDir(dir) => faults.read_only.push(dir),
             Fault::NoLocks => faults.no_locks = true,
+            Fault::NoSharing => faults.no_sharing = true,
+            Fault::NoRanges => faults.no_ranges = true,
         }
     }
 
@@ -268,6 +278,15 @@ impl State {
         dir == top || self.disk.dir(top).is_some_and(|top| below(&top.names))
     }
 
+    /// Up to `len` bytes of a file.
+    fn part_of(&self, ino: Ino, from: u64, len: u64) -> io::Result<Vec<u8>> {
+        let cache = &self.disk.file(ino).ok_or(io::ErrorKind::IsADirectory)?.cache;
+        let len = len.min(to_u64(cache.len()).saturating_sub(from));
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        cache.read_at(&mut bytes, from);
+        Ok(bytes)
+    }
+
     fn stat(&self, ino: Ino) -> io::Result<Stat> {
         let (len, changed, is_dir) = match self.disk.nodes.get(ino) {
             Some(Node::File(file)) => (file.cache.len(), file.changed, false),
@@ -340,6 +359,17 @@ impl Fs for SimFs {
         Ok(())
     }
 
+    fn rmdir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        let ino = state.disk.find(path)?;
+        if !state.disk.dir(ino).ok_or(io::ErrorKind::NotADirectory)?.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (dir, name) = state.writable(path)?;
+        state.run(Op::Unlink { dir, name });
+        Ok(())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
         let state = self.lock();
         let node = state.disk.dir(state.disk.find(dir)?).ok_or(io::ErrorKind::NotADirectory)?;
@@ -406,6 +436,36 @@ impl FsFile for SimFile {
             state.run(Op::Rewrite { ino: self.ino, from, bytes: Arc::from(bytes) });
         }
         Ok(())
+    }
+
+    fn clone_range(&self, source: &Self, from: u64, len: u64) -> io::Result<()> {
+        self.may_write()?;
+        let mut state = self.fs.lock();
+        if state.faults.no_sharing {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        let size = |ino| state.disk.file(ino).map_or(0, |file| to_u64(file.cache.len()));
+        let (end, there) = (size(self.ino), size(source.ino));
+        let past = from.checked_add(len).filter(|past| *past <= there).ok_or(Errno::INVAL)?;
+        if !end.is_multiple_of(BLOCK) || !from.is_multiple_of(BLOCK) || !(len.is_multiple_of(BLOCK) || past == there) {
+            return Err(Errno::INVAL.into());
+        }
+        let bytes = state.part_of(source.ino, from, len)?;
+        if !bytes.is_empty() {
+            state.run(Op::Append { ino: self.ino, bytes: bytes.into() });
+        }
+        Ok(())
+    }
+
+    fn copy_range(&self, source: &Self, from: u64, len: u64) -> io::Result<u64> {
+        let bytes = {
+            let state = self.fs.lock();
+            if state.faults.no_ranges {
+                return Err(Errno::NOSYS.into());
+            }
+            state.part_of(source.ino, from, len)?
+        };
+        self.append(&bytes).map(to_u64)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

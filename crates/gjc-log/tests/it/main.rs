@@ -19,9 +19,11 @@ macro_rules! both {
 }
 
 mod backwards;
+mod branches;
 mod copies;
 mod fixtures;
 mod foreign;
+mod forks;
 mod frames;
 mod fs_suite;
 mod handover;

@@ -5,6 +5,8 @@ mod campaign;
 mod corpora;
 
 mod history;
+mod trash;
+mod usage;
 
 use gjc_log::fs::OsFs;
 use gjc_store::{NotResolved, resolve, sweep_all};

@@ -68,7 +68,7 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// Programs of Debian, with the package each comes from.
-const PROGRAMS: &[(&str, &str)] = &[("git", "git"), ("tmux", "tmux"), ("cc", "build-essential")];
+const PROGRAMS: &[(&str, &str)] = &[("git", "git"), ("tmux", "tmux"), ("cc", "build-essential"), ("chromium", "chromium")];
 
 /// Installs what is missing and prints the time of each part.
 ///

@@ -1,0 +1,98 @@
+//! From one session to another within one process: `switch`, `new_session`.
+
+use crate::kit::*;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use testkit::harness::{Home, Running};
+use testkit::stub::Stub;
+
+fn rpc<'h>(home: &'h Home, stub: &Stub) -> Running<'h> {
+    on(home, stub).args(["--mode", "rpc"]).spawn()
+}
+
+/// Gives a command and waits for its reply.
+#[track_caller]
+fn call(run: &mut Running<'_>, id: &str, command: &Value) -> Value {
+    run.send(&json!({"id": id, "command": command}).to_string());
+    reply(run, id)
+}
+
+#[track_caller]
+fn reply(run: &mut Running<'_>, id: &str) -> Value {
+    let line = run.wait_for(|line| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        value["id"] == id && !value["outcome"].is_null()
+    });
+    serde_json::from_str(&line).unwrap()
+}
+
+#[track_caller]
+fn event(run: &mut Running<'_>, kind: &str) -> Value {
+    let line = run.wait_for(|line| serde_json::from_str::<Value>(line).unwrap()["type"] == kind);
+    serde_json::from_str(&line).unwrap()
+}
+
+#[track_caller]
+fn say(run: &mut Running<'_>, id: &str, text: &str) {
+    let prompt = json!({"type": "prompt", "parts": [{"text": text, "origin": "typed"}]});
+    assert_eq!(call(run, id, &prompt)["outcome"], "accepted");
+    event(run, "turn_ended");
+}
+
+/// What the roles of a session file's messages say.
+fn said_in(path: &Path) -> Vec<String> {
+    let text = |message: &Value| message["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    messages(path).iter().map(text).collect()
+}
+
+fn file_of(value: &Value) -> PathBuf {
+    value["file"].as_str().unwrap().into()
+}
+
+#[test]
+fn a_new_session_and_back_again() {
+    let home = Home::new();
+    let stub = stub([text("하나"), text("둘"), text("셋")]);
+    let mut run = rpc(&home, &stub);
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째");
+    let new = call(&mut run, "2", &json!({"type": "new_session"}));
+    assert_eq!((&new["outcome"], &new["value"]["switched"]), (&json!("done"), &json!(true)), "{new}");
+    let switched = event(&mut run, "switched");
+    assert_eq!((&switched["reason"], &switched["resumed"]), (&json!("new"), &json!(false)));
+    assert_eq!((&switched["file"], &switched["id"]), (&new["value"]["file"], &new["value"]["session"]));
+    let second = file_of(&switched);
+    assert!(!second.exists(), "a session without an answer has no file");
+    let snapshot = call(&mut run, "3", &json!({"type": "snapshot"}))["value"].clone();
+    assert_eq!((&snapshot["session"], &snapshot["messages"]), (&switched["id"], &json!([])));
+    say(&mut run, "4", "둘째");
+    // The beginning of an id is enough.
+    let back = call(&mut run, "5", &json!({"type": "switch", "session": id_of(&first)}));
+    assert_eq!(back["value"]["session"], id_of(&first), "{back}");
+    assert_eq!(event(&mut run, "switched")["reason"], "resume");
+    say(&mut run, "6", "셋째");
+    run.close_stdin();
+    run.wait().ok();
+    assert_eq!(said_in(&first), ["첫째", "하나", "셋째", "셋"]);
+    assert_eq!(said_in(&second), ["둘째", "둘"]);
+    let last = stub.requests()[2].json()["messages"].to_string();
+    assert!(last.contains("첫째") && !last.contains("둘째"), "{last}");
+}
+
+#[test]
+fn the_session_that_is_open_is_no_other_one() {
+    let home = Home::new();
+    let stub = stub([text("하나"), text("둘")]);
+    let mut run = rpc(&home, &stub);
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째");
+    for word in [id_of(&first), first.display().to_string()] {
+        let same = call(&mut run, "2", &json!({"type": "switch", "session": word}));
+        assert_eq!(same["value"], json!({"session": id_of(&first), "switched": false}));
+    }
+    say(&mut run, "3", "둘째");
+    run.close_stdin();
+    let out = run.wait().ok();
+    assert!(!out.out().contains(r#""type":"switched""#), "{out}");
+    assert_eq!(said_in(&first).len(), 4);
+}
