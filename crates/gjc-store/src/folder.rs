@@ -38,7 +38,8 @@ impl Folders {
 
     fn known(&self, folder: &str) -> (String, Option<String>) {
         let look = || {
-            let real = Some(folder).filter(|folder| !folder.is_empty()).and_then(|folder| fs::canonicalize(folder).ok());
+            let real =
+                Some(folder).filter(|folder| !folder.is_empty()).and_then(|folder| fs::canonicalize(folder).ok());
             (plain(folder), real.map(|real| nfc(&real)))
         };
         self.0.borrow_mut().entry(folder.into()).or_insert_with(look).clone()

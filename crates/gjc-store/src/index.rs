@@ -11,13 +11,13 @@
 //! is not gjc's is changed.
 
 use crate::look::SessionInfo;
-use gjc_entry::Timestamp;
-use gjc_log::fs::{Fs, OsFs, Stat};
+use gjc_entry::{Label, Timestamp};
+use gjc_log::fs::{Fs, OsFs};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -59,16 +59,24 @@ pub(crate) struct State {
     inode: u64,
     len: u64,
     mtime: i64,
-}
-
-impl From<&Stat> for State {
-    fn from(stat: &Stat) -> Self {
-        let mtime = i64::try_from(stat.mtime_ns).unwrap_or(i64::MAX);
-        Self { dev: stat.dev, inode: stat.inode, len: stat.len, mtime }
-    }
+    /// Of name and content: who sets the modification time back cannot set this one.
+    ctime: i64,
 }
 
 impl State {
+    /// That of a regular file; nothing else is a session.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let nanos = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        Some(Self {
+            dev: meta.dev(),
+            inode: meta.ino(),
+            len: meta.len(),
+            mtime: nanos(meta.mtime(), meta.mtime_nsec()),
+            ctime: nanos(meta.ctime(), meta.ctime_nsec()),
+        })
+    }
+
     /// Bytes of the file.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -81,7 +89,7 @@ pub(crate) struct Key(i64);
 
 impl Key {
     pub(crate) fn of(path: &Path, state: &State) -> Self {
-        let numbers = [state.dev, state.inode, state.len, state.mtime.cast_unsigned()];
+        let numbers = [state.dev, state.inode, state.len, state.mtime.cast_unsigned(), state.ctime.cast_unsigned()];
         let mut bytes = path.as_os_str().as_bytes().to_vec();
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         Self(XxHash3_64::oneshot(&bytes).cast_signed())
@@ -112,6 +120,7 @@ struct Info {
     unfinished: bool,
     parent: Option<String>,
     version: u32,
+    label: String,
 }
 
 impl Row {
@@ -135,6 +144,7 @@ impl Row {
             unfinished: info.unfinished,
             parent: info.parent,
             version: info.version,
+            label: Label::from_json(&info.label),
         };
         Some((info.state, session))
     }
@@ -153,6 +163,7 @@ impl Row {
             unfinished: session.unfinished,
             parent: session.parent.clone(),
             version: session.version,
+            label: session.label.to_json(),
         })
         .unwrap_or_default();
         Self { seal: seal(session.path.as_os_str().as_bytes(), &info), info }
@@ -180,14 +191,19 @@ impl Index {
 
     /// All rows by path; none where there is nothing that can be read.
     pub(crate) fn rows(&self) -> HashMap<PathBuf, Row> {
-        let rows = |db: &Connection| self::rows(db, "SELECT path, seal, info FROM gjc_sessions_1", usize::MAX);
-        self.read(rows).unwrap_or_default().into_iter().collect()
+        let mut rows = HashMap::new();
+        self.read(|db| {
+            each_row(db, "SELECT path, seal, info FROM gjc_sessions_1", |path, row| {
+                rows.insert(path, row);
+                true
+            })
+        });
+        rows
     }
 
-    /// The rows of the newest sessions, newest first.
-    pub(crate) fn newest(&self, n: usize) -> Vec<(PathBuf, Row)> {
-        let newest = "SELECT path, seal, info FROM gjc_sessions_1 ORDER BY modified DESC";
-        self.read(|db| rows(db, newest, n)).unwrap_or_default()
+    /// Hands the rows out, the newest session first, until enough were taken.
+    pub(crate) fn newest(&self, mut take: impl FnMut(PathBuf, Row) -> bool) {
+        self.read(|db| each_row(db, "SELECT path, seal, info FROM gjc_sessions_1 ORDER BY modified DESC", &mut take));
     }
 
     /// Of these sessions, those that certainly lack one of the words are taken out. A session whose list of words is not
@@ -297,7 +313,9 @@ impl Index {
             return;
         }
         match self.try_write(&work, "") {
-            Err(why) if matches!(why.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)) => {
+            Err(why)
+                if matches!(why.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)) =>
+            {
                 // Nothing but a cache goes.
                 if self.path.symlink_metadata().is_ok_and(|meta| meta.is_file()) && OsFs.unlink(&self.path).is_ok() {
                     let _ = OsFs.unlink(&self.path.with_extension("db-journal"));
@@ -354,17 +372,19 @@ fn application(db: &Connection) -> rusqlite::Result<i32> {
     db.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
-fn rows(db: &Connection, query: &str, n: usize) -> rusqlite::Result<Vec<(PathBuf, Row)>> {
-    let (mut query, mut found) = (db.prepare(query)?, Vec::new());
+fn each_row(db: &Connection, query: &str, mut take: impl FnMut(PathBuf, Row) -> bool) -> rusqlite::Result<()> {
+    let mut query = db.prepare(query)?;
     let mut rows = query.query([])?;
     // What comes before a broken page is as good as it was.
-    while let (true, Ok(Some(row))) = (found.len() < n, rows.next()) {
+    while let Ok(Some(row)) = rows.next() {
         let path = row.get_ref(0)?.as_blob().map(|path| std::ffi::OsString::from_vec(path.into()));
-        if let (Ok(path), Ok(seal), Ok(info)) = (path, row.get(1), row.get(2)) {
-            found.push((PathBuf::from(path), Row { seal, info }));
+        if let (Ok(path), Ok(seal), Ok(info)) = (path, row.get(1), row.get(2))
+            && !take(PathBuf::from(path), Row { seal, info })
+        {
+            break;
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Whether a sorted list of digests has one.

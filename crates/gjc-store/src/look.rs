@@ -1,7 +1,7 @@
 //! What a list shows of one session file.
 
 use gjc_entry::header::VERSION;
-use gjc_entry::{Body, Entry, Header, Kind, Message, Source, Timestamp};
+use gjc_entry::{Body, Entry, Header, Kind, Label, Message, Skeleton, Source, Timestamp};
 use gjc_log::fs::{Fs, FsFile, Open};
 use gjc_log::{OpenError, Reader, Tail};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,9 @@ pub struct SessionInfo {
     pub parent: Option<String>,
     /// Of the file's form.
     pub version: u32,
+    /// What its words are worth: the highest level that it ever had, and trusted only if all of it is. Whoever hands a list or
+    /// what was found in it to a model hands this on.
+    pub label: Label,
 }
 
 impl SessionInfo {
@@ -57,8 +60,7 @@ pub(crate) fn look<F: Fs>(fs: &F, path: &Path) -> Result<SessionInfo, OpenError>
     let loaded = Reader::open(fs, path)?;
     let reader = &loaded.value;
     let size = fs.stat(path).map_or(0, |stat| stat.len);
-    let nodes: Vec<_> =
-        reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter).map(|(_, node)| *node).collect();
+    let nodes: Vec<_> = reader.skeleton().into_iter().flat_map(Skeleton::iter).map(|(_, node)| *node).collect();
     let of = |kind| nodes.iter().filter(move |node| node.kind() == kind);
     let first_message = of(Kind::Message).find_map(|node| match &reader.body(node.at()).ok()?.body {
         Body::Message(Message::User(user)) => Some(first_line(&user.content.text())),
@@ -88,8 +90,16 @@ pub(crate) fn look<F: Fs>(fs: &F, path: &Path) -> Result<SessionInfo, OpenError>
         unfinished: loaded.tail != Tail::Clean,
         parent: header.parent.clone(),
         version: header.version,
+        label: label_of(reader.skeleton()),
         path: path.into(),
     })
+}
+
+/// What all of a session's words are worth together.
+pub(crate) fn label_of(tree: Option<&Skeleton>) -> Label {
+    let Some(tree) = tree else { return Label::CORRUPT };
+    // A typed prompt makes what follows trusted again, not what came before.
+    tree.iter().fold(tree.label(), |label, (_, node)| label.join(node.label()))
 }
 
 /// The first line that says something, without control characters.
@@ -98,8 +108,8 @@ pub(crate) fn first_line(text: &str) -> String {
     line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
 }
 
-/// What the beginning and the end of a file say of a session: enough to show it among the recent ones. How many messages
-/// there are, and what is damaged, only [`SessionInfo`] knows.
+/// What the beginning and the end of a file say of a session: enough to show it to a person among the recent ones. How many
+/// messages there are, what is damaged, and what the words are worth, only [`SessionInfo`] knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glance {
     /// Its file.

@@ -5,11 +5,11 @@
 //! only rules sessions out; every one that is left is read, so that a hit is always in the file.
 
 use crate::index::{Key, SHARDS, Words, digest};
-use crate::look::SessionInfo;
+use crate::look::{SessionInfo, label_of};
 use crate::store::{Listing, Store};
 use crate::sweep::{Unreadable, each};
 use crate::words::{Term, folded, is_behind, terms, tokens};
-use gjc_entry::{Body, Entry, EntryId, Leaf, Message, Source};
+use gjc_entry::{Body, Entry, EntryId, Label, Leaf, Message, Source};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
 use serde::Deserialize;
@@ -36,6 +36,14 @@ pub struct Answer {
     pub unreadable: Vec<Unreadable>,
 }
 
+impl Answer {
+    /// What the answer is worth: all that the sessions in it are. Whoever hands it to a model hands this on.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        self.found.iter().fold(Label::PUBLIC_TRUSTED, |label, found| label.join(found.session.label))
+    }
+}
+
 /// A session that holds the words.
 #[derive(Debug)]
 pub struct Found {
@@ -54,6 +62,8 @@ pub struct Hit {
     pub who: &'static str,
     /// Whether the entry lies on the active path, rather than on a branch that was left.
     pub active: bool,
+    /// What the entry is worth.
+    pub label: Label,
     /// The words with some letters around them.
     pub text: String,
 }
@@ -79,7 +89,8 @@ pub(crate) fn search(
     store.index.rule_out(&digests(&terms), &mut may);
     candidates.retain(|(_, key)| key.is_none_or(|key| may.get(&key).is_none_or(|may| *may)));
     let keys: Vec<Key> = candidates.iter().filter_map(|(_, key)| *key).collect();
-    let mut known: HashSet<Key> = keys.iter().copied().zip(store.index.known(&keys)).filter_map(|(key, is)| is.then_some(key)).collect();
+    let mut known: HashSet<Key> =
+        keys.iter().copied().zip(store.index.known(&keys)).filter_map(|(key, is)| is.then_some(key)).collect();
     for batch in candidates.chunks(BATCH) {
         if answer.found.len() >= limit {
             answer.more = true;
@@ -110,6 +121,38 @@ pub(crate) fn search(
     answer
 }
 
+/// Remembers the words of sessions that the index does not know.
+pub(crate) fn fill(store: &Store, listing: &Listing, stop: impl Fn() -> bool + Sync) -> usize {
+    /// What was read is kept each time so many bytes are together.
+    const PART: u64 = 64 << 20;
+    let key = |info: &SessionInfo| Some(Key::of(&info.path, listing.states.get(&info.path)?));
+    let all: Vec<(&SessionInfo, Key)> = listing.sessions.iter().filter_map(|info| Some((info, key(info)?))).collect();
+    let keys: Vec<Key> = all.iter().map(|(_, key)| *key).collect();
+    let known = store.index.known(&keys);
+    let mut left: Vec<(&SessionInfo, Key)> =
+        all.into_iter().zip(known).filter_map(|(of, known)| (!known).then_some(of)).collect();
+    if !store.is_worth(left.len(), left.iter().map(|(info, _)| info.size).sum()) {
+        return 0;
+    }
+    let mut read = 0;
+    while !left.is_empty() && !stop() {
+        let mut bytes = 0;
+        let fits = left.iter().take_while(|(info, _)| {
+            let before = bytes;
+            bytes += info.size;
+            before < PART
+        });
+        let fits = fits.count();
+        let part: Vec<_> = left.drain(..fits.max(1)).collect();
+        let looks = each(&part, |(info, _)| if stop() { None } else { look(info, &[], true) });
+        let words = |((_, key), look): (&(_, Key), Option<Look>)| Some((*key, look?.words?));
+        let filled: Vec<(Key, Words)> = part.iter().zip(looks).filter_map(words).collect();
+        read += filled.len();
+        store.index.keep_words(&filled);
+    }
+    read
+}
+
 /// The places of all tokens that a session with the words has.
 fn digests(terms: &[Term]) -> Vec<(usize, u32)> {
     let mut digests = Vec::new();
@@ -133,21 +176,23 @@ fn look(info: &SessionInfo, terms: &[Term], fill: bool) -> Option<Look> {
     let loaded = Reader::open(&OsFs, &info.path).ok()?;
     let reader = &loaded.value;
     let mut search = Search::new(terms, fill);
+    let tree = reader.skeleton()?;
+    let whole = label_of(Some(tree));
     for title in reader.header().title.iter() {
-        search.piece(None, "title", title);
+        search.piece(None, whole, "title", title);
     }
-    search.piece(None, "folder", &reader.header().cwd);
-    let places: Vec<_> = reader.skeleton()?.iter().map(|(_, node)| node.at()).collect();
+    search.piece(None, whole, "folder", &reader.header().cwd);
+    let places: Vec<_> = tree.iter().map(|(_, node)| (node.at(), node.label())).collect();
     let mut active = HashSet::new();
     for part in places.chunks(PART) {
         if search.is_done() && !fill {
             break;
         }
         let mut at = part.iter();
-        reader.bodies(&mut part.iter().copied(), &mut |entry| {
+        reader.bodies(&mut part.iter().map(|(at, _)| *at), &mut |entry| {
             let place = at.next();
-            if let (Ok(entry), Some(place)) = (entry, place) {
-                pieces(&entry, |who, text| search.piece(Some((place.off, &entry.id)), who, text));
+            if let (Ok(entry), Some((place, label))) = (entry, place) {
+                pieces(&entry, |who, text| search.piece(Some((place.off, &entry.id)), *label, who, text));
             }
         });
     }
@@ -230,10 +275,11 @@ impl<'t> Search<'t> {
 
     /// Whether nothing more can change the answer.
     fn is_done(&self) -> bool {
-        self.seen.iter().all(|seen| *seen) && self.hits.iter().filter(|(_, held, _)| *held == self.terms.len()).count() >= HITS
+        self.seen.iter().all(|seen| *seen)
+            && self.hits.iter().filter(|(_, held, _)| *held == self.terms.len()).count() >= HITS
     }
 
-    fn piece(&mut self, entry: Option<(u64, &EntryId)>, who: &'static str, text: &str) {
+    fn piece(&mut self, entry: Option<(u64, &EntryId)>, label: Label, who: &'static str, text: &str) {
         let folded = folded(text);
         if let Some(words) = &mut self.words {
             tokens(&folded, |token| {
@@ -260,7 +306,8 @@ impl<'t> Search<'t> {
         {
             self.hits.remove(at);
         }
-        let hit = Hit { entry: entry.map(|(_, id)| id.clone()), who, active: true, text: around(text, &folded, first) };
+        let text = around(text, &folded, first);
+        let hit = Hit { entry: entry.map(|(_, id)| id.clone()), who, active: true, label, text };
         self.hits.push((entry.map(|(off, _)| off), held, hit));
     }
 

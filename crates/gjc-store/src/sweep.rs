@@ -2,7 +2,7 @@
 
 use crate::look::{SessionInfo, look};
 use gjc_log::OpenError;
-use gjc_log::fs::{Fs, FsFile, Held, Open, Stat};
+use gjc_log::fs::{Fs, FsFile, Held, Open};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,9 @@ pub(crate) fn files_all<F: Fs>(fs: &F, sessions: &Path) -> io::Result<Files> {
                 all.unreadable.extend(found.unreadable);
             }
             // One folder that cannot be read hides no other.
-            Err(why) => all.unreadable.push(Unreadable { path: bucket.clone(), why: OpenError::Io { path: bucket, why } }),
+            Err(why) => {
+                all.unreadable.push(Unreadable { path: bucket.clone(), why: OpenError::Io { path: bucket, why } })
+            }
         }
     }
     Ok(all)
@@ -74,6 +76,46 @@ pub(crate) fn files<F: Fs>(fs: &F, bucket: &Path) -> io::Result<Files> {
     Ok(found)
 }
 
+/// The logs of subagents, which lie among what belongs to a session (and to a subagent, theirs): each with the session's file
+/// and its own name there, as `task` or `task/task`.
+pub(crate) fn children<F: Fs>(fs: &F, sessions: &[PathBuf]) -> Vec<Offspring> {
+    /// Deeper, nobody is looked for.
+    const DEEPEST: usize = 8;
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    for session in sessions {
+        let mut left = vec![(session.clone(), String::new(), 0)];
+        while let Some((parent, name, depth)) = left.pop() {
+            // Nothing belongs to most sessions. A folder that is linked into itself is read once.
+            let folder = parent.with_extension("");
+            if !fs.stat(&folder).is_ok_and(|stat| stat.is_dir && seen.insert((stat.dev, stat.inode))) {
+                continue;
+            }
+            for path in fs.list(&folder).unwrap_or_default() {
+                let Some(task) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl")) else {
+                    continue;
+                };
+                if task.is_empty() || task.starts_with('.') {
+                    continue;
+                }
+                let name = if name.is_empty() { task.to_owned() } else { format!("{name}/{task}") };
+                if depth < DEEPEST {
+                    left.push((path.clone(), name.clone(), depth + 1));
+                }
+                found.push(Offspring { path, session: session.clone(), task: name });
+            }
+        }
+    }
+    found
+}
+
+/// A file that may be a subagent's log.
+#[derive(Debug)]
+pub(crate) struct Offspring {
+    pub(crate) path: PathBuf,
+    pub(crate) session: PathBuf,
+    pub(crate) task: String,
+}
+
 fn look_at<F: Fs>(fs: &F, files: Files) -> (Vec<SessionInfo>, Vec<Unreadable>) {
     let looks = each(&files.sessions, |path| look(fs, path));
     let (mut infos, mut unreadable) = (Vec::new(), files.unreadable);
@@ -81,6 +123,7 @@ fn look_at<F: Fs>(fs: &F, files: Files) -> (Vec<SessionInfo>, Vec<Unreadable>) {
         sort_in(path, found, &mut infos, &mut unreadable);
     }
     sort(&mut infos);
+    unreadable.sort_by(|a, b| a.path.cmp(&b.path));
     (infos, unreadable)
 }
 
@@ -99,11 +142,6 @@ pub(crate) fn sort_in<T>(
     }
 }
 
-/// What a file is now, as far as a list may remember what was in it.
-pub(crate) fn stat_of<F: Fs>(fs: &F, path: &Path) -> Option<Stat> {
-    fs.stat(path).ok().filter(|stat| stat.is_file)
-}
-
 /// Does something with each of many, in a few threads where that pays, and answers in their order.
 pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     /// Fewer are done before a thread has begun.
@@ -113,7 +151,9 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
     let run = || {
         let mut own = Vec::new();
-        while let Some((index, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+        while let Some((index, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+        {
             own.push((index, work(item)));
         }
         done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut own);
@@ -149,4 +189,3 @@ fn list<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
         other => other,
     }
 }
-

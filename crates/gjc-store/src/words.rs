@@ -93,12 +93,89 @@ fn runs(folded: &str) -> impl Iterator<Item = (&str, Script, bool)> {
 
 /// Particles that stand behind a noun, the longest first.
 const PARTICLES: &[&str] = &[
-    "에서부터", "으로부터", "에게서는", "이라고는", "에서는", "에서도", "에서의", "으로는", "으로도", "으로서", "으로써",
-    "에게는", "에게도", "에게서", "한테서", "까지는", "까지도", "부터는", "로부터", "이라고", "이라는", "이라도", "이나마",
-    "처럼은", "보다는", "보다도", "에서", "으로", "에게", "한테", "께서", "까지", "부터", "마다", "처럼", "보다", "조차",
-    "마저", "밖에", "이나", "이랑", "이며", "하고", "라고", "라는", "라도", "로는", "로도", "로서", "로써", "에는", "에도",
-    "에만", "와는", "과는", "와의", "과의", "만은", "만을", "만이", "만의", "들은", "들을", "들이", "들의", "들에", "들",
-    "은", "는", "이", "가", "을", "를", "에", "의", "와", "과", "도", "로", "만", "나", "랑", "야",
+    "에서부터",
+    "으로부터",
+    "에게서는",
+    "이라고는",
+    "에서는",
+    "에서도",
+    "에서의",
+    "으로는",
+    "으로도",
+    "으로서",
+    "으로써",
+    "에게는",
+    "에게도",
+    "에게서",
+    "한테서",
+    "까지는",
+    "까지도",
+    "부터는",
+    "로부터",
+    "이라고",
+    "이라는",
+    "이라도",
+    "이나마",
+    "처럼은",
+    "보다는",
+    "보다도",
+    "에서",
+    "으로",
+    "에게",
+    "한테",
+    "께서",
+    "까지",
+    "부터",
+    "마다",
+    "처럼",
+    "보다",
+    "조차",
+    "마저",
+    "밖에",
+    "이나",
+    "이랑",
+    "이며",
+    "하고",
+    "라고",
+    "라는",
+    "라도",
+    "로는",
+    "로도",
+    "로서",
+    "로써",
+    "에는",
+    "에도",
+    "에만",
+    "와는",
+    "과는",
+    "와의",
+    "과의",
+    "만은",
+    "만을",
+    "만이",
+    "만의",
+    "들은",
+    "들을",
+    "들이",
+    "들의",
+    "들에",
+    "들",
+    "은",
+    "는",
+    "이",
+    "가",
+    "을",
+    "를",
+    "에",
+    "의",
+    "와",
+    "과",
+    "도",
+    "로",
+    "만",
+    "나",
+    "랑",
+    "야",
 ];
 
 /// A 한글 word without its last particle; `None` where none is left to take away.
@@ -170,7 +247,9 @@ impl Term {
                 let base = folded.as_ptr() as usize;
                 let stems = |run| std::iter::successors(without_particle(run), |stem| without_particle(stem));
                 runs(&folded[from..])
-                    .find(|(run, kind, _)| run == word || *kind == Script::Hangul && stems(run).any(|stem| stem == word))
+                    .find(|(run, kind, _)| {
+                        run == word || *kind == Script::Hangul && stems(run).any(|stem| stem == word)
+                    })
                     .map(|(run, ..)| run.as_ptr() as usize - base)
             }
         }
@@ -250,13 +329,19 @@ mod tests {
 
     #[test]
     fn a_korean_word_is_found_whatever_particle_stands_behind_it() {
-        for particle in ["", "에서", "을", "를", "이", "가", "으로", "은", "는", "의", "까지", "에서는", "으로부터", "들이"] {
+        for particle in
+            ["", "에서", "을", "를", "이", "가", "으로", "은", "는", "의", "까지", "에서는", "으로부터", "들이"]
+        {
             assert!(finds("목록", &format!("세션 목록{particle} 보았다")), "{particle}");
             assert!(finds(&format!("목록{particle}"), "긴 목록"), "{particle}");
             assert!(finds(&format!("gjc{particle}"), &format!("그래서 gjc{particle} 한다")), "{particle}");
             assert!(finds("gjc", &format!("gjc{particle}")), "{particle}");
         }
-        assert!(finds("집에서", "집을 나왔다") && finds("목록", "세션목록을") && finds("데이터베이스", "고객데이터베이스에서"));
+        assert!(
+            finds("집에서", "집을 나왔다")
+                && finds("목록", "세션목록을")
+                && finds("데이터베이스", "고객데이터베이스에서")
+        );
         assert!(!finds("가을", "가게") && !finds("목록", "목적") && !finds("데이터베이스", "데이터와 베이스"));
     }
 
@@ -273,7 +358,8 @@ mod tests {
 
     #[test]
     fn what_holds_a_term_has_its_tokens() {
-        let texts = ["세션목록에서 gjc를 집에서는", "两个字 かな글자ABC한글", "é́x 가\u{301}나 ไทยคำ", "을 를에서 들", "x에서y"];
+        let texts =
+            ["세션목록에서 gjc를 집에서는", "两个字 かな글자ABC한글", "é́x 가\u{301}나 ไทยคำ", "을 를에서 들", "x에서y"];
         let mut proved = 0;
         for text in texts {
             let text = folded(text);
