@@ -12,7 +12,7 @@ use crate::jobs::{Ask, EndWithActor, JobTable};
 use crate::sessions::{OneSession, Sessions};
 use crate::shell::{Executed, PersonsCommand};
 use crate::storage::due;
-use crate::switch::{Switch, found};
+use crate::switch::{Arrival, Switch, found};
 use crate::turn::Beginning;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -70,6 +70,8 @@ pub(crate) struct Actor<F: Fs> {
     /// The way to another session, and what was said to that already.
     pub(crate) switch: Option<Switch<F>>,
     pub(crate) deferred: VecDeque<Mail>,
+    /// How this session came to be the one that is open, until hooks have heard it.
+    pub(crate) arrival: Option<Arrival>,
     /// Set when the session is left for another.
     pub(crate) left: CancellationToken,
     pub(crate) storage: watch::Receiver<Storage>,
@@ -165,6 +167,7 @@ impl<F: Fs> Actor<F> {
             sessions,
             switch: None,
             deferred: VecDeque::new(),
+            arrival: None,
             left: CancellationToken::new(),
             storage,
             told: Told::Ok,
@@ -179,7 +182,7 @@ impl<F: Fs> Actor<F> {
     /// Lives through sessions until one of them ends.
     async fn run(mut self) {
         while self.live().await == Next::Another {
-            self = self.enter();
+            self = self.enter().await;
         }
         self.end().await;
     }
@@ -194,6 +197,7 @@ impl<F: Fs> Actor<F> {
         if let Err(failure) = begun {
             self.fail("not_stored", failure.to_string(), None);
         }
+        self.tell_hooks_of_arrival().await;
         self.step = StepName::Idle;
         while !self.closing {
             if self.leaves() {
