@@ -209,6 +209,11 @@ impl<F: Fs> Actor<F> {
             if let Err(failure) = self.admit_executed() {
                 self.fail("not_stored", failure.to_string(), None);
             }
+            while self.switch.is_none()
+                && let Some((command, reply)) = self.deferred.pop_front()
+            {
+                self.command(command, reply);
+            }
             // What came while the session was neither idle nor in a turn.
             if let Some(prompt) = self.take_queued(|_| true) {
                 self.turns(Beginning::Prompt(prompt)).await;
@@ -217,12 +222,6 @@ impl<F: Fs> Actor<F> {
             // After an abort or a failure nobody waits for what still runs.
             if self.finishing && self.switch.is_none() && !matches!(self.end, None | Some(TurnEnd::Done)) {
                 break;
-            }
-            if self.switch.is_none()
-                && let Some((command, reply)) = self.deferred.pop_front()
-            {
-                self.take(command, reply).await;
-                continue;
             }
             if self.has_arrivals() {
                 self.hear_arrivals().await;
@@ -262,6 +261,9 @@ impl<F: Fs> Actor<F> {
     /// Ends the session and tells everybody who waits for that.
     async fn end(mut self) {
         self.step = StepName::Closing;
+        // A session that was ready to take the place is closed too, and what was made for it alone is taken back.
+        self.switch = None;
+        self.deferred.clear();
         self.keep_changes();
         let ended = self.end_jobs().await;
         gjc_fp::fp!("agent.close.before");

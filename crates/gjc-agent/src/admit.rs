@@ -412,15 +412,18 @@ impl<F: Fs> Session<F> {
     }
 }
 
-/// Brings what stands beside a session that was lost (whole texts, outputs) to the one that takes its place: its entries
-/// name them. As links where there are any, since they may be large. Gives a note of those that did not come along.
+/// Brings what stands beside a session (whole texts, outputs) to another one with its entries, which name them; sessions of
+/// others that stand there stay. As links where there are any, since they may be large. Gives a note of those that did not come along.
 ///
 /// A session's own folder is reached through the log's `Fs` wherever it is written; these files are there and durable, and
 /// only come to bear another name.
-fn carry_over(old: &Path, new: &Path) -> Option<String> {
+#[must_use]
+pub fn carry_over(old: &Path, new: &Path) -> Option<String> {
     let files: Vec<PathBuf> = std::fs::read_dir(old).ok()?.flatten().map(|file| file.path()).collect();
-    let files: Vec<PathBuf> =
-        files.into_iter().filter(|file| file.symlink_metadata().is_ok_and(|meta| meta.is_file())).collect();
+    let files: Vec<PathBuf> = files
+        .into_iter()
+        .filter(|file| file.symlink_metadata().is_ok_and(|meta| meta.is_file()) && grows_no_more(file))
+        .collect();
     if files.is_empty() {
         return None;
     }
@@ -434,8 +437,13 @@ fn carry_over(old: &Path, new: &Path) -> Option<String> {
     let named = made.is_ok() && synced(new) && new.parent().is_none_or(synced);
     (left > 0 || !named).then(|| {
         let (old, new) = (old.display(), new.display());
-        format!("{left} of the files beside the lost session could not be brought to {new}; they are in {old}")
+        format!("{left} of the files beside the old session could not be brought to {new}; they are in {old}")
     })
+}
+
+/// Whether a file beside a session stays what it is: a session of a child does not, and is its own.
+fn grows_no_more(file: &Path) -> bool {
+    file.extension().is_none_or(|ending| ending != "jsonl")
 }
 
 fn synced(path: &Path) -> bool {

@@ -53,7 +53,7 @@ mod turn;
 mod ways;
 
 pub use actor::{start, start_among};
-pub use admit::{Fact, Facts, NotAdmitted, Session};
+pub use admit::{Fact, Facts, NotAdmitted, Session, carry_over};
 pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
 pub use config::Config;

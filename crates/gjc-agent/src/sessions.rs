@@ -4,7 +4,7 @@ use crate::admit::Session;
 use crate::config::Config;
 use gjc_entry::{BoxFuture, EntryId};
 use gjc_log::fs::Fs;
-use gjc_protocol::Refusal;
+use gjc_protocol::{Refusal, SwitchReason};
 use std::future::ready;
 use std::path::PathBuf;
 
@@ -98,9 +98,9 @@ pub trait Sessions<F: Fs>: Send + Sync {
     /// A session is the one that is open now.
     fn arrived(&self, present: &Present);
 
-    /// A session was left for itself in another folder: what stands beside its file is brought to the new one, and the old
-    /// file is put away.
-    fn moved(&self, from: PathBuf, to: PathBuf) -> BoxFuture<'static, Result<(), Refusal>>;
+    /// A session was left for a copy of its file, or of a part of it: what stands beside the file is brought to the new one,
+    /// and of a session that has moved the old file is put away. Gives what a person should know of it.
+    fn follow(&self, reason: SwitchReason, from: PathBuf, to: PathBuf) -> BoxFuture<'static, Vec<String>>;
 
     /// Puts a session into the trash that nobody has open. Gives where it is then.
     fn trash(&self, file: PathBuf) -> BoxFuture<'static, Result<PathBuf, Refusal>>;
@@ -125,8 +125,8 @@ impl<F: Fs> Sessions<F> for OneSession {
 
     fn arrived(&self, _: &Present) {}
 
-    fn moved(&self, _: PathBuf, _: PathBuf) -> BoxFuture<'static, Result<(), Refusal>> {
-        no_other()
+    fn follow(&self, _: SwitchReason, _: PathBuf, _: PathBuf) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(ready(Vec::new()))
     }
 
     fn trash(&self, _: PathBuf) -> BoxFuture<'static, Result<PathBuf, Refusal>> {

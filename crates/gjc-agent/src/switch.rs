@@ -12,11 +12,11 @@ use crate::boundary::Prompting;
 use crate::handle::{Home, Mail};
 use crate::hooks::taken_back;
 use crate::sessions::Ready;
-use crate::ways::{Chosen, Led, Left, Then, cannot_store};
+use crate::ways::{Chosen, Led, Then, cannot_store};
 use gjc_entry::BoxFuture;
 use gjc_log::fs::Fs;
 use gjc_protocol::{Command, EventBody, LabelInfo, OtherSession, Outcome, Refusal, SwitchReason};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -131,8 +131,7 @@ impl<F: Fs> Actor<F> {
                 | Command::Close
                 | Command::Finish
         );
-        // What waits keeps its order, also before what comes when the switch is over.
-        if at_once || (self.switch.is_none() && self.deferred.is_empty()) {
+        if at_once || self.switch.is_none() {
             return Some((command, reply));
         }
         if self.deferred.len() < WAITING {
@@ -180,7 +179,7 @@ impl<F: Fs> Actor<F> {
         let Some(Switch { reason, reply, then, state: State::Ready(ready), .. }) = self.switch.take() else {
             return self;
         };
-        let Ready { session, config, resumed, notices, undo } = *ready;
+        let Ready { session, config, resumed, mut notices, undo } = *ready;
         undo.keep();
         let previous = self.present();
         let unsaid: Vec<String> = self.queue.iter().map(Prompting::text).collect();
@@ -205,20 +204,22 @@ impl<F: Fs> Actor<F> {
         gjc_fp::fp!("agent.switch.left");
         let present = next.present();
         let mut value = json!({ "session": present.id, "switched": true });
-        let notice = match (then.left, previous.file.clone(), present.file.clone()) {
-            (Left::Moves, Some(from), Some(to)) => next.sessions.moved(from, to).await.err(),
-            (Left::Deleted, Some(file), _) => match next.sessions.trash(file).await {
-                Ok(there) => {
-                    value["deleted"] = json!(there);
-                    None
-                }
-                Err(refusal) => {
-                    value["deleted"] = Value::Null;
-                    Some(refusal)
-                }
-            },
-            _ => None,
-        };
+        match (reason, previous.file.clone(), present.file.clone()) {
+            (SwitchReason::Fork | SwitchReason::Branch | SwitchReason::Move, Some(from), Some(to)) => {
+                notices.extend(next.sessions.follow(reason, from, to).await);
+            }
+            (SwitchReason::New, Some(file), _) if then.delete => {
+                let deleted = next.sessions.trash(file).await;
+                value["deleted"] = json!(deleted.as_ref().ok());
+                notices.extend(deleted.err().map(|refusal| refusal.to_string()));
+            }
+            _ => {}
+        }
+        if reason == SwitchReason::Branch && resumed {
+            // It has answers already, and whoever ends here finds it again.
+            next.session.make_due();
+            next.session.want_durable();
+        }
         next.sessions.arrived(&present);
         let file = present.file.map(|file| file.display().to_string());
         if let Some(file) = &file {
@@ -240,7 +241,7 @@ impl<F: Fs> Actor<F> {
             reason,
             label: LabelInfo::from(next.session.labels().label()),
         });
-        for text in notices.into_iter().chain(notice.map(|refusal| refusal.to_string())) {
+        for text in notices {
             next.events.emit(EventBody::Notice { text });
         }
         let previous =

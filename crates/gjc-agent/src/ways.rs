@@ -33,18 +33,8 @@ pub(crate) struct Then {
     pub(crate) prompt: Option<Prompting>,
     /// The text of a message that is to be said anew.
     pub(crate) text: Option<String>,
-    /// What becomes of the session that was left.
-    pub(crate) left: Left,
-}
-
-/// What becomes of a session that was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Left {
-    #[default]
-    Stays,
-    /// It is the same one, in another folder.
-    Moves,
-    Deleted,
+    /// Whether the session that was left goes to the trash.
+    pub(crate) delete: bool,
 }
 
 /// Where a way has led.
@@ -111,7 +101,6 @@ impl<F: Fs> Actor<F> {
             }
             Command::MoveSession { to } => {
                 self.may_copy("Wait for the current response to finish or abort it before moving.", "moved")?;
-                then.left = Left::Moves;
                 Way::Move(to.into())
             }
             Command::DeleteSession { confirm: false, .. } => {
@@ -122,7 +111,7 @@ impl<F: Fs> Actor<F> {
                 if session.is_none() {
                     self.is_stored("No session file to delete (in-memory session)")?;
                 }
-                then.left = Left::Deleted;
+                then.delete = true;
                 Way::Delete(session)
             }
             _ => Way::New,

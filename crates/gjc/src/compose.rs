@@ -6,19 +6,19 @@ use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
-use crate::opening::{create, resume};
+use crate::opening::{branch, create, resume};
 use crate::prompt::PromptFiles;
 use crate::providers::{Available, choose};
 use crate::record::Recorder;
 use crate::skills::Skills;
 use crate::world::real_dir;
 use crate::{hooks, out, settings};
-use gjc_agent::{Choice, Config, Found, Present, Ready, Session, SessionHandle, Sessions, Wanted};
-use gjc_entry::{ApprovalMode, BoxFuture, Env, Level, Tier};
+use gjc_agent::{Choice, Config, Ready, Session, SessionHandle, Undo};
+use gjc_entry::{ApprovalMode, EntryId, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::{Backoff, Prices, Rates};
+use gjc_log::Durability;
 use gjc_log::fs::OsFs;
-use gjc_log::{Durability, Reader};
 use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 /// Puts the sessions of a process together: the one that the arguments ask for, then those that it is left for.
 #[derive(Clone)]
 pub(crate) struct Composer {
-    env: Env,
+    pub(crate) env: Env,
     args: Arc<SessionArgs>,
     recorder: Option<Recorder>,
 }
@@ -44,6 +44,8 @@ pub(crate) enum Start {
     New { cwd: PathBuf },
     /// The one of a file.
     File { path: PathBuf },
+    /// A new one in a folder with everything of another up to an entry.
+    Branch { source: PathBuf, upto: Option<EntryId>, cwd: PathBuf },
 }
 
 /// Starts the session that the arguments ask for, and says what a person should know of it. Its prompts go to the keeper
@@ -51,7 +53,7 @@ pub(crate) enum Start {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let recorder = args.record.as_deref().map(|path| Recorder::open(env, path));
     let composer = Composer { env: env.clone(), args: Arc::new(args.clone()), recorder: recorder.transpose()? };
-    let Ready { session, config, resumed, notices } = composer.compose(Start::Arguments).await?;
+    let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments).await?;
     for notice in notices {
         out::notice(&format!("gjc: {notice}"));
     }
@@ -71,24 +73,30 @@ impl Composer {
     /// for that session, and the options do not speak of it. No option trusts another project.
     pub(crate) async fn compose(&self, start: Start) -> Result<Ready<OsFs>, Failure> {
         let (env, args) = (&self.env, &*self.args);
-        let over = matches!(start, Start::File { .. });
+        let over = matches!(start, Start::File { .. } | Start::Branch { .. });
         let trust_project = args.trust_project && matches!(start, Start::Arguments);
-        let cwd_given = args.cwd.is_some() && matches!(start, Start::Arguments);
+        let cwd_given = match start {
+            Start::Arguments => args.cwd.is_some(),
+            Start::New { .. } | Start::Branch { .. } => true,
+            Start::File { .. } => false,
+        };
         let here = match (&start, &args.cwd) {
-            (Start::New { cwd }, _) => real_dir(cwd)?,
+            (Start::New { cwd } | Start::Branch { cwd, .. }, _) => real_dir(cwd)?,
             (Start::Arguments, Some(dir)) => real_dir(dir)?,
             _ => real_dir(Path::new("."))?,
         };
         // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
-        let path = match start {
+        let (path, branch_of) = match start {
             Start::Arguments => {
-                args.resume.as_ref().map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?
+                let word = args.resume.as_ref();
+                (word.map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?, None)
             }
-            Start::New { .. } => None,
-            Start::File { path } => Some(path),
+            Start::New { .. } => (None, None),
+            Start::File { path } => (Some(path), None),
+            Start::Branch { source, upto, .. } => (None, Some((source, upto))),
         };
         let files = PromptFiles::read(args)?;
-        let before = match &path {
+        let before = match path.as_ref().or(branch_of.as_ref().map(|(source, _)| source)) {
             Some(path) => Before::read(env, path)?,
             None => Before::default(),
         };
@@ -133,9 +141,12 @@ impl Composer {
             gjc_settings::Durability::Turn => Durability::Turn,
             gjc_settings::Durability::None => Durability::None,
         };
-        let (writer, cwd, resumed) = match &path {
-            Some(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
-            None => (create(env, &here, !args.no_session, durability), here, false),
+        let (writer, cwd, resumed) = match (&path, branch_of) {
+            (Some(path), _) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
+            (None, Some((source, upto))) => {
+                (branch(env, &source, upto.as_ref(), &here, durability)?, here, upto.is_some())
+            }
+            (None, None) => (create(env, &here, !args.no_session, durability), here, false),
         };
         let instructions = Instructions::read(&env.dirs.agent, &cwd, trust_project);
         notices.extend(instructions.notices.iter().cloned());
@@ -178,47 +189,8 @@ impl Composer {
             held: Some(held),
             policy: Policy::default(),
         };
-        Ok(Ready { session, config, resumed, notices })
+        Ok(Ready { session, config, resumed, notices, undo: Undo::default() })
     }
-}
-
-impl Sessions<OsFs> for Composer {
-    fn find(&self, word: String, present: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
-        let sessions = self.env.dirs.sessions();
-        Box::pin(async move {
-            // It may read many files.
-            let found = tokio::task::spawn_blocking(move || find(&sessions, &word, &present)).await;
-            found.unwrap_or_else(|error| Err(Refusal::new("not_switched", error.to_string())))
-        })
-    }
-
-    fn ready(&self, wanted: Wanted, present: Present) -> BoxFuture<'static, Result<Ready<OsFs>, Refusal>> {
-        let composer = self.clone();
-        Box::pin(async move {
-            let start = match wanted {
-                Wanted::New => Start::New { cwd: present.cwd },
-                Wanted::File(path) => Start::File { path },
-                _ => {
-                    return Err(Refusal::new("not_switched", "this version does not know that way to another session"));
-                }
-            };
-            composer.compose(start).await.map_err(|failure| failure.refusal("not_switched"))
-        })
-    }
-
-    fn arrived(&self, _: &Present) {}
-}
-
-/// The session that a word means, and whether it is the one that is open.
-fn find(sessions: &Path, word: &str, present: &Present) -> Result<Found, Refusal> {
-    let file =
-        resolve(&OsFs, sessions, &present.cwd, word).map_err(|error| Failure::from(error).refusal("not_found"))?;
-    let same = |open: &PathBuf| std::fs::canonicalize(open).ok() == std::fs::canonicalize(&file).ok();
-    if present.file.as_ref().is_some_and(same) {
-        return Ok(Found::Present);
-    }
-    let loaded = Reader::open(&OsFs, &file).map_err(|error| Failure::from(error).refusal("not_opened"))?;
-    Ok(Found::Other { id: loaded.value.header().id.to_string(), file })
 }
 
 /// Why a session is not gone over to whose folder is not there.

@@ -71,6 +71,13 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<gjc_log::ForkError> for Failure {
+    fn from(error: gjc_log::ForkError) -> Self {
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
 impl From<gjc_store::HistoryError> for Failure {
     fn from(error: gjc_store::HistoryError) -> Self {
         Self::new(error.to_string())

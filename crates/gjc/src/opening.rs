@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::world::real_dir;
-use gjc_entry::{DamageKind, Env, Header};
+use gjc_entry::{DamageKind, EntryId, Env, Header};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_store::bucket_name;
@@ -16,6 +16,21 @@ pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability
     let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
     let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
+}
+
+/// A new session of a folder with everything of another one, which is stored, up to an entry.
+pub(crate) fn branch(
+    env: &Env,
+    source: &Path,
+    upto: Option<&EntryId>,
+    cwd: &Path,
+    durability: Durability,
+) -> Result<Writer<OsFs>, Failure> {
+    let source = Reader::open_with(&OsFs, source, &env.dirs.agent)?.value;
+    let header = Header::new(env.ids.session(), env.clock.wall(), cwd.display().to_string());
+    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+    let log = log_env(env, Some(env.dirs.blobs()), durability);
+    Ok(Writer::branch(log, &source, upto, path, header)?)
 }
 
 /// What a log is opened with; blobs stay in memory without a folder for them.

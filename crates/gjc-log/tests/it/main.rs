@@ -20,9 +20,9 @@ macro_rules! both {
 
 mod backwards;
 mod copies;
-mod forks;
 mod fixtures;
 mod foreign;
+mod forks;
 mod frames;
 mod fs_suite;
 mod handover;
