@@ -12,8 +12,7 @@ use gjc_log::fs::Fs;
 use gjc_log::{Appended, Batch, Health, Lsn, Refused, Writer};
 use std::collections::HashSet;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Something that shall become an entry.
@@ -344,9 +343,8 @@ impl<F: Fs> Session<F> {
         header.title.clone_from(&old.title);
         let folder = self.writer.artifact_dir();
         self.writer.save_as(&path, header)?;
-        if let Some((old, new)) = folder.zip(self.writer.artifact_dir()) {
-            self.notes.extend(carry_over(&old, &new));
-        }
+        // Its entries name what stands beside the lost file.
+        self.notes.extend(folder.and_then(|old| self.writer.carry_artifacts_from(&old)));
         Ok(Some(path))
     }
 
@@ -412,44 +410,6 @@ impl<F: Fs> Session<F> {
     }
 }
 
-/// Brings what stands beside a session (whole texts, outputs) to another one with its entries, which name them; sessions of
-/// others that stand there stay. As links where there are any, since they may be large. Gives a note of those that did not come along.
-///
-/// A session's own folder is reached through the log's `Fs` wherever it is written; these files are there and durable, and
-/// only come to bear another name.
-#[must_use]
-pub fn carry_over(old: &Path, new: &Path) -> Option<String> {
-    let files: Vec<PathBuf> = std::fs::read_dir(old).ok()?.flatten().map(|file| file.path()).collect();
-    let files: Vec<PathBuf> = files
-        .into_iter()
-        .filter(|file| file.symlink_metadata().is_ok_and(|meta| meta.is_file()) && grows_no_more(file))
-        .collect();
-    if files.is_empty() {
-        return None;
-    }
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(new);
-    let bring = |from: &PathBuf| {
-        let to = new.join(from.file_name().unwrap_or_default());
-        // What is there already was written for the same entries.
-        to.exists() || std::fs::hard_link(from, &to).is_ok() || std::fs::copy(from, &to).is_ok_and(|_| synced(&to))
-    };
-    let left = files.iter().filter(|from| !bring(from)).count();
-    let named = made.is_ok() && synced(new) && new.parent().is_none_or(synced);
-    (left > 0 || !named).then(|| {
-        let (old, new) = (old.display(), new.display());
-        format!("{left} of the files beside the old session could not be brought to {new}; they are in {old}")
-    })
-}
-
-/// Whether a file beside a session stays what it is: a session of a child does not, and is its own.
-fn grows_no_more(file: &Path) -> bool {
-    file.extension().is_none_or(|ending| ending != "jsonl")
-}
-
-fn synced(path: &Path) -> bool {
-    std::fs::File::open(path).and_then(|file| file.sync_all()).is_ok()
-}
-
 /// What one admission works with.
 struct Desk {
     label: Label,
@@ -477,7 +437,7 @@ mod tests {
 
     /// A session whose writer has come to know what another program appended, as it does when it looks at its file.
     fn session(clearance: Level, adopted: Label) -> Session<SimFs> {
-        let bench = Bench::new(Arc::new(SimFs::new()), Path::new("/agent"));
+        let bench = Bench::new(Arc::new(SimFs::new()), std::path::Path::new("/agent"));
         let mut session = Session::new(bench.memory(), Runtime::new(), bench.clock.clone(), clearance).unwrap();
         session.admit_own(answer("네")).unwrap();
         session.writer.append(Batch::One(Draft::new(user("남의 비밀"), adopted))).unwrap();

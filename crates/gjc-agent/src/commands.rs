@@ -133,8 +133,13 @@ impl<F: Fs> Actor<F> {
             Command::Tree { filter, from, limit } => {
                 as_value("no_tree", serde_json::to_value(self.session.tree(filter, from, limit)))
             }
+            Command::Export { path, force } => {
+                self.export(path, force, reply);
+                return;
+            }
             Command::Rescue => self.rescue(),
             Command::Snapshot => as_value("no_snapshot", serde_json::to_value(self.snapshot())),
+            Command::Dump => self.dump(),
             Command::Close => {
                 self.closing = true;
                 self.cancel.cancel();

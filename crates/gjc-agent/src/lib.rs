@@ -34,7 +34,9 @@ mod choice;
 mod commands;
 mod config;
 mod deliveries;
+mod dump;
 mod events;
+mod export;
 mod handle;
 mod hooks;
 mod jobs;
@@ -53,7 +55,7 @@ mod turn;
 mod ways;
 
 pub use actor::{start, start_among};
-pub use admit::{Fact, Facts, NotAdmitted, Session, carry_over};
+pub use admit::{Fact, Facts, NotAdmitted, Session};
 pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
 pub use config::Config;

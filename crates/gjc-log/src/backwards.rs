@@ -110,7 +110,9 @@ pub(crate) fn head<F: FsFile>(file: &F, len: u64) -> io::Result<Option<(Header, 
             let mut scanned = Scanned::default();
             let end = end as u64 + 1;
             scanned.scan(file, end)?;
-            if let Some(header) = scanned.header.filter(|_| scanned.damage.is_empty()) {
+            // An entry on the header's line, which lost its line feed, is for the index.
+            let alone = scanned.damage.is_empty() && scanned.skeleton.is_empty();
+            if let Some(header) = scanned.header.filter(|_| alone) {
                 return Ok(Some((header, end)));
             }
         }

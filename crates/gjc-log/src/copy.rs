@@ -4,7 +4,7 @@
 use crate::fs::Fs;
 use crate::reader::Reader;
 use crate::writer::{LogEnv, Writer};
-use gjc_entry::{Body, Damage, DamageKind, Entry, EntryId, Header, Ids, Ordinal, Skeleton, Source, Timestamp};
+use gjc_entry::{Body, Damage, DamageKind, Entry, EntryId, Header, Ids, Ordinal, Own, Skeleton, Source, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ impl<F: Fs> Writer<F> {
     /// new session, nothing is on disk until its first new answer.
     ///
     /// An entry that cannot be read stays behind, and is told; what follows it hangs on what precedes it, and a compaction
-    /// that kept it keeps the next one. One whose id belonged to another gets an id of its own.
+    /// that kept it keeps the next one. One whose id belonged to another gets an id of its own; where it would become the
+    /// leaf, a `gjc.leaf` keeps the leaf that the source has.
     pub fn copy(env: LogEnv<F>, source: &Reader<F>, path: PathBuf, header: Header) -> (Self, Vec<Damage>) {
         let ids = Arc::clone(&env.ids);
         let mut writer = Self::create(env, path, header);
@@ -35,6 +36,7 @@ pub(crate) fn in_our_version<F: Fs>(
     // Where what hangs on an entry goes.
     let mut now: HashMap<Ordinal, Option<EntryId>> = HashMap::new();
     let mut given: HashSet<u32> = HashSet::new();
+    let mut newest = (None, Timestamp::default());
     for ((ordinal, node), entry) in nodes.iter().zip(&read) {
         let parent = node.parent().and_then(|parent| now.get(&parent).cloned().flatten());
         let entry = match entry {
@@ -57,16 +59,39 @@ pub(crate) fn in_our_version<F: Fs>(
             Body::Compaction { first_kept, .. } => Some(next_kept(source, &nodes, &read, first_kept)),
             _ => None,
         };
-        let line = source
-            .line(node.at())
-            .and_then(|line| Entry::respelled(&line, &id, parent.as_ref(), first_kept.as_ref()).ok());
+        let changed = source.skeleton().is_some_and(|tree| tree.patch_of(node.at()).is_some());
+        let line = match changed {
+            // Its content stands elsewhere.
+            true => Some(whole(Entry { id: id.clone(), parent: parent.clone(), ..Entry::clone(entry) })),
+            false => source
+                .line(node.at())
+                .and_then(|line| Entry::respelled(&line, &id, parent.as_ref(), first_kept.as_ref()).ok()),
+        };
         match line {
-            Some(line) => each(&line, entry.at),
+            Some(line) => {
+                each(&line, entry.at);
+                newest = (Some(id.clone()), entry.at);
+            }
             None => left.push(Damage { at: node.at(), kind: DamageKind::Io("it cannot be copied".into()) }),
         }
         now.insert(*ordinal, Some(id));
     }
+    let to = source.skeleton().and_then(Skeleton::leaf).and_then(|leaf| now.get(&leaf).cloned().flatten());
+    let (from, at) = newest;
+    if from != to {
+        let taken = |id| given.contains(&id) || source.skeleton().is_some_and(|tree| tree.has_short(id));
+        let id = EntryId::Short(ids.entry(&taken));
+        let body = Body::Own(Own::Leaf { from, to: to.clone() });
+        each(&whole(Entry { id, parent: to, at, label: None, body, extra: Vec::new() }), at);
+    }
     left
+}
+
+/// An entry as a line, with its line feed.
+fn whole(entry: Entry) -> Vec<u8> {
+    let mut line = Vec::new();
+    entry.write(&mut line);
+    line
 }
 
 /// The first entry from this one on that goes along.

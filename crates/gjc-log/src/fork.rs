@@ -303,7 +303,7 @@ fn share<T: FsFile>(file: &T, source: &T, line: &[u8], (from, to): (u64, u64)) -
 }
 
 /// Appends the bytes of `source` between two places.
-fn copy<T: FsFile>(file: &T, source: &T, mut from: u64, to: u64) -> io::Result<u64> {
+pub(crate) fn copy<T: FsFile>(file: &T, source: &T, mut from: u64, to: u64) -> io::Result<u64> {
     let all = to.saturating_sub(from);
     while from < to {
         match file.copy_range(source, from, to - from) {

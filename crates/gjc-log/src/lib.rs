@@ -23,6 +23,7 @@ pub mod scan;
 mod artifact;
 mod blobs;
 mod branch;
+mod carry;
 mod copy;
 mod error;
 mod foreign;
@@ -40,6 +41,7 @@ mod writer;
 
 pub use blobs::BlobStore;
 pub use branch::Lines;
+pub use carry::carry_artifacts;
 pub use error::{ForkError, OpenError, Refused};
 pub use fork::{Forked, fork};
 pub use lease::Lock;

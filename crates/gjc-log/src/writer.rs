@@ -518,7 +518,9 @@ impl<F: Fs> Writer<F> {
         Lsn { file: self.moved, len: self.end() }
     }
 
-    pub(crate) fn fs(&self) -> &Arc<F> {
+    /// The file system that the session lives on.
+    #[must_use]
+    pub fn fs(&self) -> &Arc<F> {
         &self.env.fs
     }
 

@@ -80,6 +80,8 @@ pub struct Spawn {
     pub spill: Option<PathBuf>,
     /// What the program, and all that it starts, may reach; `None`: whatever its user may.
     pub sandbox: Option<Sandbox>,
+    /// Where its standard error goes.
+    pub errors: Errors,
 }
 
 impl Spawn {
@@ -98,8 +100,19 @@ impl Spawn {
             cap: OutputCap::default(),
             spill: None,
             sandbox: None,
+            errors: Errors::default(),
         }
     }
+}
+
+/// Where the standard error of a program goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Errors {
+    /// Among its output, in the order of the writes.
+    #[default]
+    WithOutput,
+    /// Nowhere: its output is read by us, and a warning would be taken for a part of it.
+    Dropped,
 }
 
 /// The standard input of a program. It is never a terminal.
@@ -208,6 +221,24 @@ pub async fn run(
     };
     let output = pump.finish().await;
     Ok(Finished { exit, output, wall: began.elapsed(), left_running: found, escaped: held })
+}
+
+/// Becomes a program: this process goes on as it, with its terminal, its number and all that it has open for others. Of `spawn`
+/// only program, arguments, folder and environment count. Returns only when that failed.
+#[must_use]
+pub fn become_program(spawn: &Spawn) -> SpawnError {
+    use std::os::unix::process::CommandExt;
+    let failed = match program::find(spawn) {
+        Ok(file) => std::process::Command::new(file)
+            .arg0(&spawn.program)
+            .args(&spawn.args)
+            .current_dir(&spawn.cwd)
+            .env_clear()
+            .envs(spawn.env.iter().map(|(name, value)| (name, value)))
+            .exec(),
+        Err(failed) => failed,
+    };
+    SpawnError::explain(spawn, failed)
 }
 
 /// How long a process may take from closing its output to its end, under load.

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    Spawn, SpawnError, Stdin, Support, program,
+    Errors, Spawn, SpawnError, Stdin, Support, program,
     pump::Ends,
     sandbox::{Fence, REFUSED, SandboxError},
 };
@@ -64,7 +64,10 @@ impl Tree {
             .envs(spawn.env.iter().map(|(name, value)| (name, value)))
             .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(writer.try_clone()?)
-            .stderr(writer);
+            .stderr(match spawn.errors {
+                Errors::WithOutput => Stdio::from(writer),
+                Errors::Dropped => Stdio::null(),
+            });
         // SAFETY: `detach` runs between fork and exec, where only async-signal-safe calls are allowed; it
         // makes system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(detach) };

@@ -163,8 +163,20 @@ pub enum Command {
     /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
     /// still be read. The reply holds its `id` and `file`.
     Rescue,
+    /// Write the session as one page of HTML. The reply comes when it is there, and holds its file (`page`) and length (`bytes`).
+    Export {
+        /// The page; a relative path is in the session's folder. By default `gjc-session-<name of the session's file>.html`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        force: bool,
+    },
     /// The whole state as a face needs it.
     Snapshot,
+    /// The session as one text, as it is now: settings, system prompt, tools, every entry of the path. Nothing is written. The
+    /// reply holds the `text`.
+    Dump,
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how
     /// the last turn ended (`end`), and which prompts still waited (`unsaid`).
     Close,

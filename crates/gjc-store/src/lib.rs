@@ -10,14 +10,17 @@
 //!
 //! What never happens here: a byte of a session file is changed; one is removed without a person's explicit word.
 
+pub mod breadcrumb;
 mod bucket;
 mod history;
 mod resolve;
 mod sweep;
 mod trash;
+mod usage;
 
 pub use bucket::bucket_name;
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use sweep::{SessionInfo, Unreadable, sweep, sweep_all};
 pub use trash::{InTrash, Record, TrashError, Trashed, empty, in_trash, restore, settle_all, trash, trash_dir};
+pub use usage::{FolderUse, SessionUse, Size, Usage, usage};

@@ -1,6 +1,6 @@
 //! Which session a word means.
 
-use crate::{SessionInfo, sweep_all};
+use crate::{SessionInfo, in_trash, sweep_all};
 use gjc_log::fs::Fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,14 @@ pub enum NotResolved {
     /// None has such an id.
     #[error("Session \"{0}\" not found.")]
     Unknown(String),
+    /// The only one that has lies in the trash.
+    #[error("Session \"{word}\" is in the trash.")]
+    InTrash {
+        /// The word.
+        word: String,
+        /// The whole id.
+        id: String,
+    },
     /// Several have.
     #[error("\"{word}\" is the beginning of {} session ids:{}", .matches.len(), .matches.iter().map(|info| format!("\n  {}  {}  {}", info.id, info.name(), info.path.display())).collect::<String>())]
     Ambiguous {
@@ -73,7 +81,17 @@ pub fn resolve<F: Fs>(fs: &F, sessions: &Path, cwd: &Path, word: &str) -> Result
             _ => return Err(NotResolved::Ambiguous { word: word.into(), matches: group }),
         }
     }
-    Err(NotResolved::Unknown(word.into()))
+    Err(match in_trash_by(fs, sessions, &lower) {
+        Some(id) => NotResolved::InTrash { word: word.into(), id },
+        None => NotResolved::Unknown(word.into()),
+    })
+}
+
+/// The id of the only session in the trash beside the sessions folder whose id begins so.
+fn in_trash_by<F: Fs>(fs: &F, sessions: &Path, lower: &str) -> Option<String> {
+    let ids = in_trash(fs, sessions.parent()?).ok()?.into_iter().map(|item| item.id());
+    let mut ids = ids.filter(|id| !lower.is_empty() && id.to_lowercase().starts_with(lower));
+    ids.next().filter(|_| ids.next().is_none())
 }
 
 fn nfc(text: &str) -> String {

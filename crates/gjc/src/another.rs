@@ -1,14 +1,16 @@
 //! Other sessions for a process that has one: what the actor asks for when a person goes from session to session.
 
+use crate::breadcrumbs;
 use crate::compose::{Composer, Start};
 use crate::failure::Failure;
+use crate::opening::place;
 use crate::world::real_dir;
 use gjc_agent::{Found, Present, Ready, Sessions, Undo, Wanted};
 use gjc_entry::{BoxFuture, Header, SessionId};
 use gjc_log::fs::OsFs;
 use gjc_log::{ForkError, Reader};
 use gjc_protocol::{Refusal, SwitchReason};
-use gjc_store::{bucket_name, resolve};
+use gjc_store::resolve;
 use std::path::{Path, PathBuf};
 
 impl Sessions<OsFs> for Composer {
@@ -25,7 +27,9 @@ impl Sessions<OsFs> for Composer {
         )
     }
 
-    fn arrived(&self, _: &Present) {}
+    fn arrived(&self, present: &Present) {
+        breadcrumbs::remember(&self.env, &self.args, &present.cwd, present.file.as_deref());
+    }
 
     fn follow(&self, reason: SwitchReason, from: PathBuf, to: PathBuf) -> BoxFuture<'static, Vec<String>> {
         let (env, folders) = (self.env.clone(), (folder_of(&from), folder_of(&to)));
@@ -34,13 +38,13 @@ impl Sessions<OsFs> for Composer {
                 SwitchReason::Move => {
                     let there = std::fs::rename(&folders.0, &folders.1);
                     let left = there.is_err() && folders.0.exists();
-                    let notice = left.then(|| gjc_agent::carry_over(&folders.0, &folders.1)).flatten();
+                    let notice = left.then(|| gjc_log::carry_artifacts(&OsFs, &folders.0, &folders.1)).flatten();
                     let kept = gjc_store::trash(&OsFs, &env.dirs.agent, &from, env.clock.wall()).err();
                     let kept =
                         kept.map(|why| format!("the session's old file {} is still there: {why}", from.display()));
                     notice.into_iter().chain(kept).collect()
                 }
-                _ => gjc_agent::carry_over(&folders.0, &folders.1).into_iter().collect(),
+                _ => gjc_log::carry_artifacts(&OsFs, &folders.0, &folders.1).into_iter().collect(),
             });
             followed.await.unwrap_or_default()
         })
@@ -122,7 +126,7 @@ impl Composer {
     /// A session in a copy of another one's file, in the bucket of a folder. The copy is taken back unless the session is gone
     /// over to.
     async fn copy(&self, source: PathBuf, header: Header, cwd: &Path) -> Result<Ready<OsFs>, Failure> {
-        let path = self.env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+        let path = place(&self.env, self.args.session_dir.as_deref(), cwd, &header);
         let to = path.clone();
         // Also where nobody waits for it any more: what a thread that cannot be stopped has made is taken back with its answer.
         let copied = tokio::task::spawn_blocking(move || {

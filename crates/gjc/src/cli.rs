@@ -11,7 +11,10 @@ Examples:
   gjc -p --resume 0197 \"And the tests?\"          go on with a session
   gjc -p --model openai/qwen3 --provider-url http://127.0.0.1:11434 \"Hello\"
                                                  a model of Ollama; llama.cpp, vLLM, … likewise
+  gjc -p -c \"And the docs?\"                      go on with this folder's last session
+  gjc -p --worktree=my-task \"Fix the tests\"      in a checkout of its own
   gjc sessions list                              what there is
+  gjc sessions export 0197 page.html             a session as a page, to look at or to show
   gjc prompts                                    what you said here, what nobody answered first
   gjc doctor                                     what holds on this system
   gjc config list                                every setting: its value, and where that came from
@@ -27,6 +30,7 @@ Environment:
                           (without them: gjc config key, or a command in the settings)
   OPENAI_BASE_URL         where these two are reached without --provider-url
   GJC_CODING_AGENT_DIR    where sessions and blobs live, instead of ~/.gjc/agent
+  GJC_TMUX_COMMAND        the tmux of --tmux
 
 Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
 
@@ -43,8 +47,21 @@ Exit codes: 0 done, 1 failed, 2 misuse, 130 interrupted.";
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// A session as a page, without starting one.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Write a session file as one page of HTML, by default gjc-session-<NAME>.html here. No session is started.
+    #[arg(long, num_args = 1..=2, value_names = ["FILE", "OUT"], conflicts_with_all = ["prompt", "print"])]
+    pub(crate) export: Option<Vec<PathBuf>>,
+    /// With --export: replace OUT whatever it is, unless it is a session.
+    #[arg(long, requires = "export")]
+    pub(crate) force: bool,
 }
 
 /// How a session is run.
@@ -63,11 +80,28 @@ pub(crate) struct SessionArgs {
     /// Say nothing but the answer and what went wrong: no notices, no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Go on with a session: the beginning of its id, or its file.
-    #[arg(short, long, value_name = "ID|PATH")]
-    pub(crate) resume: Option<String>,
+    /// Go on with the session that this terminal had in this folder, else with the folder's newest; a new one where there is
+    /// none.
+    #[arg(short, long = "continue", conflicts_with_all = ["resume", "fork"])]
+    pub(crate) go_on: bool,
+    /// Go on with a session: the beginning of its id, or its file. Without one, this folder's sessions are shown.
+    #[arg(short, long, value_name = "ID|PATH", num_args = 0..=1)]
+    pub(crate) resume: Option<Option<String>>,
+    /// A new session of this folder that begins with all entries of another: the beginning of its id, or its file.
+    #[arg(long, value_name = "ID|PATH", conflicts_with = "resume")]
+    pub(crate) fork: Option<String>,
+    /// The folder that holds the sessions, all in one, instead of one folder for each project below ~/.gjc/agent/sessions.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_session")]
+    pub(crate) session_dir: Option<PathBuf>,
+    /// Work in a git worktree of its own, beside the main checkout, on the branch NAME. Without NAME on no branch. It is made
+    /// where there is none, and never removed.
+    #[arg(short, long, value_name = "NAME", num_args = 0..=1)]
+    pub(crate) worktree: Option<Option<String>>,
+    /// Run in a session of tmux, which goes on when this terminal closes.
+    #[arg(long)]
+    pub(crate) tmux: bool,
     /// Keep the session in memory; nothing is stored, nor are the prompts kept.
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with_all = ["resume", "go_on"])]
     pub(crate) no_session: bool,
     /// Who answers: `anthropic/MODEL`, `openai/MODEL` (Chat Completions, which most servers speak), `openai-responses/MODEL`, or
     /// `scripted/FILE.jsonl`, which plays a script. By default the session's own model, in a new session that of the
@@ -322,6 +356,22 @@ pub(crate) enum Sessions {
     Show {
         /// The beginning of its id, or its file.
         session: String,
+        /// All of it as one text: settings, system prompt, tools, every entry of the path.
+        #[arg(long, conflicts_with = "json")]
+        full: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session as one page of HTML, with all its branches; it loads nothing, and nothing of the session runs in it.
+    Export {
+        /// The beginning of its id, or its file.
+        session: String,
+        /// The page; by default gjc-session-<NAME>.html in this folder.
+        out: Option<PathBuf>,
+        /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
+        #[arg(long)]
+        force: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -334,6 +384,59 @@ pub(crate) enum Sessions {
         /// All sessions.
         #[arg(long, conflicts_with = "session")]
         all: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move sessions to the trash, with all that belongs to them.
+    Delete {
+        /// The beginning of an id, or a file.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a session of the trash back where it was.
+    Restore {
+        /// The beginning of its id, or the name of its folder in the trash.
+        session: String,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What is in the trash, the newest first; empty it.
+    #[command(args_conflicts_with_subcommands = true)]
+    Trash {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<TrashCommand>,
+    },
+    /// What the sessions take, by working folder, and what is kept beside them.
+    Du {
+        /// Each session too.
+        #[arg(long)]
+        sessions: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrashCommand {
+    /// Remove sessions from the trash for good.
+    Empty {
+        /// The beginning of an id, or the name of a folder in the trash; all of them by default.
+        sessions: Vec<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

@@ -6,13 +6,14 @@ use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
-use crate::opening::{branch, create, resume};
+use crate::opening::{branch, create, fork, resume};
 use crate::prompt::PromptFiles;
 use crate::providers::{Available, choose};
 use crate::record::Recorder;
 use crate::skills::Skills;
+use crate::which::{From as Begins, Which};
 use crate::world::real_dir;
-use crate::{hooks, out, settings};
+use crate::{breadcrumbs, hooks, out, settings};
 use gjc_agent::{Choice, Config, Ready, Session, SessionHandle, Undo};
 use gjc_entry::{ApprovalMode, EntryId, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
@@ -22,8 +23,8 @@ use gjc_log::fs::OsFs;
 use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
-use gjc_store::resolve;
 use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach, Tools};
+use gjc_workspace::Worktree;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -32,14 +33,16 @@ use tokio::task::JoinHandle;
 #[derive(Clone)]
 pub(crate) struct Composer {
     pub(crate) env: Env,
-    args: Arc<SessionArgs>,
+    pub(crate) args: Arc<SessionArgs>,
     recorder: Option<Recorder>,
+    /// Held for as long as the process works there.
+    _worktree: Option<Arc<Worktree>>,
 }
 
 /// Which session it is.
 pub(crate) enum Start {
     /// The one that the arguments name, or a new one.
-    Arguments,
+    Arguments(Which),
     /// A new one in a folder, which is a real path.
     New { cwd: PathBuf },
     /// The one of a file.
@@ -51,12 +54,21 @@ pub(crate) enum Start {
 /// Starts the session that the arguments ask for, and says what a person should know of it. Its prompts go to the keeper
 /// before they go to the session.
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
-    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path));
-    let composer = Composer { env: env.clone(), args: Arc::new(args.clone()), recorder: recorder.transpose()? };
-    let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments).await?;
-    for notice in notices {
+    let mut args = args.clone();
+    if let Some(dir) = &mut args.session_dir {
+        *dir = std::path::absolute(&*dir)
+            .map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+    }
+    let mut which = Which::of(env, &args).await?;
+    let about = std::mem::take(&mut which.notices);
+    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
+    let worktree = which.worktree.take().map(Arc::new);
+    let composer = Composer { env: env.clone(), args: Arc::new(args), recorder, _worktree: worktree };
+    let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments(which)).await?;
+    for notice in about.into_iter().chain(notices) {
         out::notice(&format!("gjc: {notice}"));
     }
+    breadcrumbs::remember(env, &composer.args, &config.cwd, session.log().file_path());
     let keeper = match session.log().file_path() {
         Some(file) => Keeper::new(env, &session.id().to_string(), file, &config.cwd, resumed),
         None => Keeper::none(),
@@ -74,29 +86,17 @@ impl Composer {
     pub(crate) async fn compose(&self, start: Start) -> Result<Ready<OsFs>, Failure> {
         let (env, args) = (&self.env, &*self.args);
         let over = matches!(start, Start::File { .. } | Start::Branch { .. });
-        let trust_project = args.trust_project && matches!(start, Start::Arguments);
-        let cwd_given = match start {
-            Start::Arguments => args.cwd.is_some(),
-            Start::New { .. } | Start::Branch { .. } => true,
-            Start::File { .. } => false,
-        };
-        let here = match (&start, &args.cwd) {
-            (Start::New { cwd } | Start::Branch { cwd, .. }, _) => real_dir(cwd)?,
-            (Start::Arguments, Some(dir)) => real_dir(dir)?,
-            _ => real_dir(Path::new("."))?,
-        };
+        let trust_project = args.trust_project && matches!(start, Start::Arguments(_));
         // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
-        let (path, branch_of) = match start {
-            Start::Arguments => {
-                let word = args.resume.as_ref();
-                (word.map(|word| resolve(&OsFs, &env.dirs.sessions(), &here, word)).transpose()?, None)
-            }
-            Start::New { .. } => (None, None),
-            Start::File { path } => (Some(path), None),
-            Start::Branch { source, upto, .. } => (None, Some((source, upto))),
+        let (here, begins, cwd_given) = match start {
+            Start::Arguments(which) => (which.here, which.from, which.stays_here),
+            Start::New { cwd } => (real_dir(&cwd)?, Begins::Nothing, true),
+            Start::File { path } => (real_dir(Path::new("."))?, Begins::File(path), false),
+            Start::Branch { source, upto, cwd } => (real_dir(&cwd)?, Begins::BranchOf(source, upto), true),
         };
+        let path = begins.file();
         let files = PromptFiles::read(args)?;
-        let before = match path.as_ref().or(branch_of.as_ref().map(|(source, _)| source)) {
+        let before = match path {
             Some(path) => Before::read(env, path)?,
             None => Before::default(),
         };
@@ -104,7 +104,7 @@ impl Composer {
         let project = before.cwd.as_deref().filter(|_| !cwd_given).map(real_dir);
         let project = match project {
             // At the start a person sees where they are; here another project's session would work on the files of this one.
-            Some(Err(gone)) if over => return Err(folder_gone(path.as_deref(), &gone)),
+            Some(Err(gone)) if over => return Err(folder_gone(path, &gone)),
             found => found.and_then(Result::ok),
         };
         let (effective, has_project_settings, mut notices) =
@@ -141,12 +141,14 @@ impl Composer {
             gjc_settings::Durability::Turn => Durability::Turn,
             gjc_settings::Durability::None => Durability::None,
         };
-        let (writer, cwd, resumed) = match (&path, branch_of) {
-            (Some(path), _) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
-            (None, Some((source, upto))) => {
-                (branch(env, &source, upto.as_ref(), &here, durability)?, here, upto.is_some())
+        let all = args.session_dir.as_deref();
+        let (writer, cwd, resumed) = match &begins {
+            Begins::Nothing => (create(env, all, &here, !args.no_session, durability), here, false),
+            Begins::File(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
+            Begins::ForkOf(source) => fork(env, all, source, &here, durability, &mut notices).await?,
+            Begins::BranchOf(source, upto) => {
+                (branch(env, all, source, upto.as_ref(), &here, durability)?, here, upto.is_some())
             }
-            (None, None) => (create(env, &here, !args.no_session, durability), here, false),
         };
         let instructions = Instructions::read(&env.dirs.agent, &cwd, trust_project);
         notices.extend(instructions.notices.iter().cloned());

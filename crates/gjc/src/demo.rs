@@ -70,7 +70,7 @@ impl Tour {
     /// A prompt goes through the whole house.
     async fn station_prompt(&self, env: &Env, work: &Path, sent: &Sent) -> Result<PathBuf, Failure> {
         self.say("\n1. A prompt, and real tools");
-        let writer = opening::create(env, work, true, Durability::default());
+        let writer = opening::create(env, None, work, true, Durability::default());
         let file =
             writer.file_path().map(Path::to_path_buf).ok_or_else(|| Failure::new("the demo's session has no file"))?;
         self.turn(env, work, writer, sent, "Note down what you can do, and check it. 한국어로도 적어 주세요.").await?;

@@ -23,6 +23,11 @@ impl Failure {
         Self { code: 2, ..Self::new(sentence) }
     }
 
+    /// A person has decided against it, and nothing is wrong: exit code 0.
+    pub(crate) fn declined(sentence: impl Into<String>) -> Self {
+        Self { code: 0, ..Self::new(sentence) }
+    }
+
     /// A person ended it: exit code 130.
     pub(crate) fn interrupted() -> Self {
         Self { code: 130, ..Self::new("interrupted") }
@@ -78,6 +83,30 @@ impl From<gjc_log::ForkError> for Failure {
     }
 }
 
+impl From<gjc_export::NotWritten> for Failure {
+    fn from(error: gjc_export::NotWritten) -> Self {
+        let hint = error.hint().map(Into::into);
+        Self { hint, ..Self::new(error.to_string()) }
+    }
+}
+
+impl From<gjc_workspace::WorktreeError> for Failure {
+    fn from(error: gjc_workspace::WorktreeError) -> Self {
+        use gjc_workspace::WorktreeError::{Name, Path};
+        let failure = if matches!(error, Path(_) | Name(_)) { Self::usage } else { Self::new };
+        failure(error.to_string()).hint(error.hint())
+    }
+}
+
+impl From<gjc_workspace::TmuxError> for Failure {
+    fn from(error: gjc_workspace::TmuxError) -> Self {
+        Self::new(error.to_string()).hint(match error {
+            gjc_workspace::TmuxError::NotStarted { .. } => "install tmux 3.2 or later, or leave --tmux out",
+            _ => "gjc runs without --tmux as well",
+        })
+    }
+}
+
 impl From<gjc_store::HistoryError> for Failure {
     fn from(error: gjc_store::HistoryError) -> Self {
         Self::new(error.to_string())
@@ -99,8 +128,9 @@ impl From<gjc_settings::Problems> for Failure {
 impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {
-            NotResolved::Ambiguous { .. } => "give more of the id",
-            _ => "gjc sessions list shows the sessions that there are",
+            NotResolved::Ambiguous { .. } => "give more of the id".to_owned(),
+            NotResolved::InTrash { id, .. } => format!("gjc sessions restore {id} puts it back"),
+            _ => "gjc sessions list shows the sessions that there are".to_owned(),
         };
         Self::new(error.to_string()).hint(hint)
     }

@@ -8,13 +8,18 @@
 
 mod another;
 mod before;
+mod breadcrumbs;
 mod cli;
 mod compose;
 mod config;
 mod confinement;
+mod confirm;
 mod context;
 mod demo;
 mod doctor;
+mod du;
+mod dump;
+mod export;
 mod failure;
 mod history;
 mod hooks;
@@ -36,20 +41,27 @@ mod schemas;
 mod sessions;
 mod settings;
 mod skills;
+mod tmux;
+mod trash;
 mod unseen;
+mod which;
 mod words;
 mod world;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use cli::{Cli, Command, Mode};
 use failure::Failure;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     words::choose();
-    let parsed = words::command(Cli::command()).try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let parsed = words::command(Cli::command())
+        .try_get_matches()
+        .and_then(|found| Cli::from_arg_matches(&found).map(|cli| (cli, found)));
+    let (cli, found) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version go to stdout and end with 0, misuse to stderr with 2. What was mistyped is repeated in the
             // error, and may hold anything.
@@ -67,7 +79,7 @@ fn main() -> ExitCode {
         out::talk(&format!("gjc: {wrong}"));
         return ExitCode::from(2);
     }
-    let ran = run(cli);
+    let ran = run(cli, &found, &typed);
     #[cfg(feature = "failpoints")]
     if let Err(error) = world::count_failpoints() {
         out::talk(&format!("gjc: the passed failpoints could not be counted: {error}"));
@@ -82,11 +94,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
+fn run(cli: Cli, found: &ArgMatches, typed: &[OsString]) -> Result<ExitCode, Failure> {
     if cli.session.quiet {
         out::be_quiet();
     }
     let env = world::env()?;
+    if cli.command.is_none() {
+        which::check(&cli.session, found, typed)?;
+        if cli.session.tmux {
+            tmux::check(&cli.session)?;
+            if !tmux::is_inside(&env) {
+                return Err(tmux::run(&env, &cli.session, found, typed));
+            }
+        }
+    }
     match cli.command {
         Some(Command::Sessions { command }) => sessions::run(&env, command),
         Some(Command::Context { command }) => context::run(&env, command),
@@ -101,8 +122,10 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             gjc_fp::names().into_iter().for_each(out::line);
             Ok(ExitCode::SUCCESS)
         }
+        None if cli.export.export.is_some() => export::file(&env, cli.export),
         None if cli.session.mode == Mode::Rpc => rpc::run(&env, &cli.session),
         None if cli.session.print || cli.session.mode == Mode::Json => print::run(&env, &cli.session),
+        None if cli.session.resume == Some(None) => which::offer(&env, &cli.session),
         None => Err(Failure::usage("the terminal interface is not part of this version")
             .hint("ask once with: gjc -p \"your question\", or try: gjc demo; a command stands before its options: gjc sessions list")),
     }

@@ -9,11 +9,17 @@ use gjc_store::bucket_name;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A new session of a folder; in memory unless `stored`.
-pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
+/// Where a new session's file lies: in the folder that holds all of them, or in the bucket of its working folder.
+pub(crate) fn place(env: &Env, all: Option<&Path>, cwd: &Path, header: &Header) -> PathBuf {
+    let folder = all.map_or_else(|| env.dirs.sessions().join(bucket_name(cwd)), Path::to_path_buf);
+    folder.join(header.file_name())
+}
+
+/// A new session of a folder; in memory unless `stored`. `all`: the folder that holds all sessions, if a person named one.
+pub(crate) fn create(env: &Env, all: Option<&Path>, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
     let header = Header::new(id, at, cwd.display().to_string());
-    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+    let path = place(env, all, cwd, &header);
     let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
 }
@@ -21,6 +27,7 @@ pub(crate) fn create(env: &Env, cwd: &Path, stored: bool, durability: Durability
 /// A new session of a folder with everything of another one, which is stored, up to an entry.
 pub(crate) fn branch(
     env: &Env,
+    all: Option<&Path>,
     source: &Path,
     upto: Option<&EntryId>,
     cwd: &Path,
@@ -28,7 +35,7 @@ pub(crate) fn branch(
 ) -> Result<Writer<OsFs>, Failure> {
     let source = Reader::open_with(&OsFs, source, &env.dirs.agent)?.value;
     let header = Header::new(env.ids.session(), env.clock.wall(), cwd.display().to_string());
-    let path = env.dirs.sessions().join(bucket_name(cwd)).join(header.file_name());
+    let path = place(env, all, cwd, &header);
     let log = log_env(env, Some(env.dirs.blobs()), durability);
     Ok(Writer::branch(log, &source, upto, path, header)?)
 }
@@ -68,6 +75,31 @@ pub(crate) async fn resume(
         here.into()
     };
     Ok((writer, cwd, true))
+}
+
+/// Makes a session of a folder that begins with all entries of another one, and opens it. What the other has stored beside its
+/// file is copied as far as it can be.
+pub(crate) async fn fork(
+    env: &Env,
+    all: Option<&Path>,
+    source: &Path,
+    cwd: &Path,
+    durability: Durability,
+    notices: &mut Vec<String>,
+) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
+    let (at, id) = (env.clock.wall(), env.ids.session());
+    let header = Header::new(id, at, cwd.display().to_string());
+    let to = place(env, all, cwd, &header);
+    let forked = gjc_log::fork(&OsFs, source, &to, header)?;
+    notices.push(format!("this session is a fork of {} ({})", forked.source.id, source.display()));
+    if !forked.damage.is_empty() {
+        let damaged = forked.damage.len();
+        notices.push(format!("{damaged} damaged entries stayed behind (gjc sessions verify {})", source.display()));
+    }
+    notices.extend(gjc_log::carry_artifacts(&OsFs, &source.with_extension(""), &to.with_extension("")));
+    let (writer, more) = open(env, &to, durability).await?;
+    notices.extend(more);
+    Ok((writer, cwd.into(), true))
 }
 
 /// Opens a session file for writing, and says what was mended.

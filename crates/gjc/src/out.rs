@@ -1,7 +1,7 @@
 //! Standard output: data only. Standard error: talk. A reader of either that has gone away is silence, not an error: the
 //! session goes on and is stored.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a line.
@@ -29,6 +29,12 @@ pub(crate) fn talk(text: &str) {
     let _ = err.write_all(plain(&crate::words::told(text)).as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
+/// Writes a question to standard error, and stays on its line. `--quiet` does not silence it.
+pub(crate) fn ask(question: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(plain(&crate::words::told(question)).as_bytes()).and_then(|()| err.flush());
+}
+
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// From now on [`notice`] says nothing.
@@ -40,6 +46,15 @@ pub(crate) fn be_quiet() {
 pub(crate) fn notice(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         talk(text);
+    }
+}
+
+/// Shows how far something is that takes long, on one row of a terminal that is written over; nothing without a terminal, or
+/// with `--quiet`. An empty text takes the row away.
+pub(crate) fn progress(text: &str) {
+    let mut err = std::io::stderr().lock();
+    if err.is_terminal() && !QUIET.load(Ordering::Relaxed) {
+        let _ = write!(err, "\r\u{1b}[K{}", row(&crate::words::told(text))).and_then(|()| err.flush());
     }
 }
 

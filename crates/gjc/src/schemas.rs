@@ -3,9 +3,12 @@
 use crate::config::{ConfigListJson, ConfigPathJson, ConfigSetJson, ConfigUnsetJson, SettingJson};
 use crate::context::ContextJson;
 use crate::doctor::DoctorJson;
+use crate::du::UsageJson;
+use crate::export::ExportJson;
 use crate::key_commands::KeyWhereJson;
 use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ListJson, ShowJson, VerifyJson};
+use crate::trash::{DeletedJson, EmptiedJson, RestoredJson, TrashJson};
 use schemars::schema_for;
 use std::path::Path;
 
@@ -16,7 +19,13 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
     for (name, schema) in [
         ("sessions-list.json", schema_for!(ListJson)),
         ("sessions-show.json", schema_for!(ShowJson)),
+        ("sessions-export.json", schema_for!(ExportJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
+        ("sessions-delete.json", schema_for!(DeletedJson)),
+        ("sessions-restore.json", schema_for!(RestoredJson)),
+        ("sessions-trash.json", schema_for!(TrashJson)),
+        ("sessions-trash-empty.json", schema_for!(EmptiedJson)),
+        ("sessions-du.json", schema_for!(UsageJson)),
         ("context-show.json", schema_for!(ContextJson)),
         ("config-list.json", schema_for!(ConfigListJson)),
         ("config-get.json", schema_for!(SettingJson)),

@@ -1,8 +1,9 @@
-//! `gjc sessions`: looks at session files, changes none.
+//! `gjc sessions`: looks at session files, changes none. What moves them whole is in `trash.rs`.
 
 use crate::cli::Sessions;
+use crate::export;
 use crate::failure::Failure;
-use crate::out;
+use crate::{du, dump, out, trash};
 use gjc_context::{ContextMessage, select};
 use gjc_entry::{Damage, Env, Leaf, Message, Source};
 use gjc_log::fs::OsFs;
@@ -18,9 +19,15 @@ use std::sync::Arc;
 pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
         Sessions::List { json } => list(env, json),
-        Sessions::Show { session, json } => show(env, &find(env, &session)?, json),
+        Sessions::Show { session, full: true, .. } => dump::run(env, &find(env, &session)?),
+        Sessions::Show { session, json, .. } => show(env, &find(env, &session)?, json),
+        Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
+        Sessions::Delete { sessions, yes, json } => trash::delete(env, &sessions, yes, json),
+        Sessions::Restore { session, json } => trash::put_back(env, &session, json),
+        Sessions::Trash { json, command } => trash::run(env, json, command),
+        Sessions::Du { sessions, json } => du::run(env, sessions, json),
     }
 }
 

@@ -27,6 +27,8 @@ try {
     entries: session.getEntries().length,
     model,
     thinkingLevel,
+    // Whom it would go on with, of the one session that there is: it looks at the first bytes of the file alone.
+    recent: SessionManager.continueRecent(session.getCwd(), dir).getSessionId(),
   };
   await new Promise((done) => process.stdout.write(JSON.stringify(answer), done));
 } finally {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Remembers every `*.jsonl` file below a folder, byte for byte, and compares at each look.
 ///
-/// One exception: recovery may cut a torn tail, the bytes behind the last newline, if a file `<name>.torn` beside the
-/// session holds them.
+/// Two exceptions: recovery may cut a torn tail, the bytes behind the last newline, if a file `<name>.torn` beside the
+/// session holds them; and a file may move whole into a folder `trash`, or out of it.
 #[derive(Debug)]
 pub struct Watch {
     dir: PathBuf,
@@ -42,7 +42,12 @@ impl Watch {
     /// A sentence for each file that did anything but grow. The new state is remembered in either case.
     pub fn try_check(&mut self) -> Result<(), String> {
         let now = look(&self.dir)?;
-        let wrong: Vec<String> = self.seen.iter().filter_map(|(path, old)| wrong(path, old, now.get(path))).collect();
+        let wrong: Vec<String> = self
+            .seen
+            .iter()
+            .filter(|(path, old)| now.contains_key(*path) || !has_moved(path, old, &now))
+            .filter_map(|(path, old)| wrong(path, old, now.get(path)))
+            .collect();
         self.seen = now;
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     }
@@ -56,6 +61,14 @@ impl Watch {
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.seen.keys().map(PathBuf::as_path)
     }
+}
+
+/// Whether a file that is gone stands whole elsewhere under its name, on the other side of the trash.
+fn has_moved(path: &Path, old: &[u8], now: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
+    let is_trash = |path: &Path| path.components().any(|part| part.as_os_str() == "trash");
+    now.iter().any(|(other, bytes)| {
+        other.file_name() == path.file_name() && is_trash(other) != is_trash(path) && bytes.starts_with(old)
+    })
 }
 
 fn wrong(path: &Path, old: &[u8], new: Option<&Vec<u8>>) -> Option<String> {

@@ -14,13 +14,25 @@ const READ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/read-session.mjs");
 const EDIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/edit-session.mjs");
 const WRITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/write-sessions.mjs");
 
-/// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel}`, where `messages`
-/// is pi's context of the leaf and `entries` counts the lines without the header. `None` (and a line on stderr) when pi is
+/// Opens a copy of the file with pi: `{leafId, sessionId, cwd, messages, entries, model, thinkingLevel, recent}`, where
+/// `messages` is pi's context of the leaf, `entries` counts the lines without the header, and `recent` is the session that
+/// pi's `--continue` finds where this is the only one. `None` (and a line on stderr) when pi is
 /// not here. Fails the test when pi cannot read the file.
 #[must_use]
 #[track_caller]
 pub fn read(file: &Path) -> Option<Value> {
-    let said = run(READ, file, &[])?;
+    said_about(file, run(READ, file, &[])?)
+}
+
+/// As [`read`], with the newer pi (1.6). `None` when it is not here.
+#[must_use]
+#[track_caller]
+pub fn read_newer(file: &Path) -> Option<Value> {
+    said_about(file, run_with(newer()?, READ, file, &[]))
+}
+
+#[track_caller]
+fn said_about(file: &Path, said: Vec<u8>) -> Option<Value> {
     match serde_json::from_slice(&said) {
         Ok(value) => Some(value),
         Err(e) => panic!("pi's answer about {} is not JSON ({e})", file.display()),
@@ -37,7 +49,11 @@ pub fn edit(file: &Path, steps: &[&str]) -> Option<()> {
 
 #[track_caller]
 fn run(script: &str, file: &Path, more: &[&str]) -> Option<Vec<u8>> {
-    let module = module()?;
+    Some(run_with(module()?, script, file, more))
+}
+
+#[track_caller]
+fn run_with(module: PathBuf, script: &str, file: &Path, more: &[&str]) -> Vec<u8> {
     let scratch = tempfile::tempdir().expect("a temporary folder can be made");
     let out = Command::new("node")
         .arg(script)
@@ -55,7 +71,7 @@ fn run(script: &str, file: &Path, more: &[&str]) -> Option<Vec<u8>> {
         out.unwrap_or_else(|e| panic!("node could not be started for pi ({e}); GJC_PI_MODULE needs node 20 or later"));
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "pi failed on {}:\n{said}", file.display());
-    Some(out.stdout)
+    out.stdout
 }
 
 /// Sessions that a newer pi (1.6, `@earendil-works/pi-coding-agent`) writes into `dir`, each with every kind of entry that
@@ -64,7 +80,7 @@ fn run(script: &str, file: &Path, more: &[&str]) -> Option<Vec<u8>> {
 #[must_use]
 #[track_caller]
 pub fn write_newer(dir: &Path, count: usize) -> Option<Vec<Value>> {
-    let module = named("GJC_PI_NEWER_MODULE", "dist/core/session-manager.js")?;
+    let module = newer()?;
     let out = Command::new("node")
         .arg(WRITE)
         .arg(&module)
@@ -84,6 +100,10 @@ pub fn write_newer(dir: &Path, count: usize) -> Option<Vec<Value>> {
 /// The folder of pi's package, if this machine names one.
 fn module() -> Option<PathBuf> {
     named("GJC_PI_MODULE", "dist/index.js")
+}
+
+fn newer() -> Option<PathBuf> {
+    named("GJC_PI_NEWER_MODULE", "dist/core/session-manager.js")
 }
 
 fn named(variable: &str, file: &str) -> Option<PathBuf> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// One line of a random file. Numbers choose among what is there.
 #[derive(Debug, Clone)]
-enum Line {
+pub(crate) enum Line {
     User,
     Answer {
         call: bool,
@@ -54,7 +54,7 @@ enum Line {
     Noise(u8),
 }
 
-fn line() -> impl Strategy<Value = Line> {
+pub(crate) fn line() -> impl Strategy<Value = Line> {
     let number = any::<usize>;
     prop_oneof![
         5 => Just(Line::User),
@@ -86,7 +86,7 @@ fn any_bool() -> impl Strategy<Value = bool> {
 }
 
 /// The text of a file.
-fn file(version: u64, title: bool, lines: &[Line]) -> String {
+pub(crate) fn file(version: u64, title: bool, lines: &[Line]) -> String {
     let mut text = String::new();
     let mut put = |line: &str| {
         text.push_str(line);

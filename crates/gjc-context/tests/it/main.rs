@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod check;
+mod copies;
 mod effects;
 mod family;
 mod files;

@@ -102,6 +102,30 @@ pub trait Fs: Send + Sync + 'static {
     /// As the system call.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
 
+    /// As [`Fs::stat`], of the name itself: a symbolic link is neither file nor directory.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        self.stat(path)
+    }
+
+    /// Gives a file another name beside the one that it has; never replaces.
+    ///
+    /// # Errors
+    /// Where the file system has no such names, or the two places are not in the same one.
+    fn link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Bytes that a file takes of the disk, as far as the file system tells; what two files share is counted in each.
+    ///
+    /// # Errors
+    /// As the system call.
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        self.stat(path).map(|stat| stat.len)
+    }
+
     /// Makes one directory, mode 0700. Its parent must exist.
     ///
     /// # Errors

@@ -57,6 +57,19 @@ impl Fs for OsFs {
         retry(|| fs::metadata(path)).map(|found| stat_of(&found))
     }
 
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        retry(|| fs::symlink_metadata(path)).map(|found| stat_of(&found))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        retry(|| fs::hard_link(from, to))
+    }
+
+    fn on_disk(&self, path: &Path) -> io::Result<u64> {
+        // In units of 512 bytes, whatever the file system's own blocks are: stat(2).
+        retry(|| fs::symlink_metadata(path)).map(|found| found.blocks().saturating_mul(512))
+    }
+
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         retry(|| DirBuilder::new().mode(0o700).create(dir))
     }

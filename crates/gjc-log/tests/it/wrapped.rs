@@ -31,9 +31,19 @@ pub(crate) struct Hooks {
     pub(crate) rewritten: AtomicU64,
     /// Cut to so many bytes by another program right after our next rewrite.
     pub(crate) cut_after_rewrite: Mutex<Option<u64>>,
+    /// The process kills itself right before its so-manieth step that changes something, counted from 1. 0 is never.
+    pub(crate) dies_before: AtomicU64,
+    /// Such steps so far.
+    pub(crate) steps: AtomicU64,
 }
 
 impl Hooks {
+    fn step(&self) {
+        if self.steps.fetch_add(1, Ordering::SeqCst) + 1 == self.dies_before.load(Ordering::SeqCst) {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+    }
+
     /// Holds the next sync: a message when it has begun, and what lets it go on.
     pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
         let ((begun, begins), (goes_on, go_on)) = (channel(), channel());
@@ -57,15 +67,21 @@ impl<F: Fs> Fs for Wrapped<F> {
     type File = WrappedFile<F>;
 
     fn open(&self, path: &Path, how: Open) -> io::Result<WrappedFile<F>> {
+        if how == Open::CreateNew {
+            self.hooks.step();
+        }
         Ok(WrappedFile { inner: self.inner.open(path, how)?, hooks: Arc::clone(&self.hooks) })
     }
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.hooks.step();
         self.inner.rename_new(from, to)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.hooks.step();
         self.inner.rename(from, to)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.hooks.step();
         if self.hooks.unreadable.lock().unwrap().as_deref() == Some(dir) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -75,9 +91,11 @@ impl<F: Fs> Fs for Wrapped<F> {
         self.inner.stat(path)
     }
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
+        self.hooks.step();
         self.inner.mkdir(dir)
     }
     fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.hooks.step();
         self.inner.unlink(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -93,6 +111,7 @@ impl<F: Fs> Fs for Wrapped<F> {
 
 impl<F: Fs> FsFile for WrappedFile<F> {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.hooks.step();
         let other = |hook: &Mutex<Option<Vec<u8>>>| {
             if let Some(bytes) = hook.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 self.inner.append(&bytes).unwrap();
@@ -116,13 +135,24 @@ impl<F: Fs> FsFile for WrappedFile<F> {
         self.hooks.read.fetch_add(got as u64, Ordering::Relaxed);
         Ok(got)
     }
+    fn clone_range(&self, source: &Self, from: u64, len: u64) -> io::Result<()> {
+        self.hooks.step();
+        self.inner.clone_range(&source.inner, from, len)
+    }
+    fn copy_range(&self, source: &Self, from: u64, len: u64) -> io::Result<u64> {
+        self.hooks.step();
+        // In many steps, so that there is a middle.
+        self.inner.copy_range(&source.inner, from, len.min(20_000))
+    }
     fn truncate(&self, len: u64) -> io::Result<()> {
+        self.hooks.step();
         match self.hooks.no_truncate.load(Ordering::Relaxed) {
             true => Err(io::ErrorKind::PermissionDenied.into()),
             false => self.inner.truncate(len),
         }
     }
     fn sync_data(&self) -> io::Result<()> {
+        self.hooks.step();
         let held = self.hooks.hold_sync.lock().unwrap().take();
         if let Some((begun, go_on)) = held {
             begun.send(()).unwrap();

@@ -6,6 +6,7 @@ mod corpora;
 
 mod history;
 mod trash;
+mod usage;
 
 use gjc_log::fs::OsFs;
 use gjc_store::{NotResolved, resolve, sweep_all};

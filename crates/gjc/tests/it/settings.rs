@@ -212,8 +212,9 @@ fn a_session_that_goes_on_has_the_settings_of_its_own_project() {
     user(&home, at(&stub));
     plain(&home, "x").output().ok();
     project(&home, "retry: {attempts: 99}\n");
-    let id = id_of(&the_session(&home));
-    let out = plain(&home, "x").args(["--resume", &id]).cwd(home.tmp()).output();
+    let file = the_session(&home);
+    let id = id_of(&file);
+    let out = plain(&home, "x").arg("--resume").arg(&file).cwd(home.tmp()).output();
     assert!(out.code() == Some(2) && out.err().contains("project/.gjc/config.yml:1:19"), "{out}");
     // Asked to work elsewhere, it has the settings of that place.
     plain(&home, "x").args(["--resume", &id, "--cwd"]).arg(home.tmp()).output().ok();

@@ -70,3 +70,21 @@ fn a_whole_line_is_no_torn_tail() {
     fs::write(file.with_extension("jsonl.torn"), "{\"b\":2}\n").unwrap();
     assert!(watch.try_check().is_err());
 }
+
+#[test]
+fn a_move_to_the_trash_and_back_is_no_loss_and_anything_less_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, bin) = (dir.path().join("s.jsonl"), dir.path().join("trash/x"));
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(&home, "a\n").unwrap();
+    let mut watch = Watch::new(dir.path());
+    fs::rename(&home, bin.join("s.jsonl")).unwrap();
+    assert_eq!(watch.try_check(), Ok(()));
+    fs::rename(bin.join("s.jsonl"), &home).unwrap();
+    assert_eq!(watch.try_check(), Ok(()));
+    fs::rename(&home, dir.path().join("elsewhere.jsonl")).unwrap();
+    assert!(watch.try_check().unwrap_err().contains("vanished"));
+    fs::write(bin.join("elsewhere.jsonl"), "b\n").unwrap();
+    fs::remove_file(dir.path().join("elsewhere.jsonl")).unwrap();
+    assert!(watch.try_check().unwrap_err().contains("vanished"), "other bytes under its name");
+}

@@ -1,0 +1,457 @@
+//! A checkout of its own for a session: `<repository>.gjc-worktrees/<slug>`, beside the main checkout.
+//!
+//! git keeps the account of worktrees, so git is asked before and after. Several programs may do this at once: each step is one
+//! that a single one of them can win (a branch is made only where there is none, a folder is taken by `git worktree add`), and
+//! whoever loses looks again.
+
+use crate::git::{Git, Refused};
+use crate::list::{self, Registered};
+use crate::slug::slug;
+use gjc_entry::Env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use unicode_normalization::UnicodeNormalization;
+
+/// How long another git may hold a lock, or make the worktree that is wanted.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at what another program holds.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// No repository has more worktrees without a branch at one commit.
+const MOST_DETACHED: usize = 10_000;
+
+/// A checkout for a session.
+#[derive(Debug)]
+pub struct Worktree {
+    /// Its folder.
+    pub path: PathBuf,
+    /// The folder in it that answers to the one that was asked from: the same folder of the repository where it is checked out,
+    /// else its root.
+    pub cwd: PathBuf,
+    /// The branch that is checked out; none in a worktree without a name.
+    pub branch: Option<String>,
+    /// Whether it was made just now.
+    pub made: bool,
+    /// Whether it holds changes that are in no commit.
+    pub dirty: bool,
+    /// Whether it has submodules, which are empty in a new worktree.
+    pub submodules: bool,
+    /// Filters of the repository's own settings, which did not run.
+    pub filters: Vec<String>,
+    /// A worktree without a name belongs to one program at a time: it holds this lock for as long as it works there.
+    _held: Option<File>,
+}
+
+/// Why there is no worktree. Nothing was made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorktreeError {
+    /// The name is a path.
+    #[error("--worktree takes a branch-like name, not a path: \"{0}\"")]
+    Path(String),
+    /// git takes no branch of this name.
+    #[error("\"{0}\" cannot be the name of a branch")]
+    Name(String),
+    /// There is no repository.
+    #[error("{} is in no git repository, so there is nothing to make a worktree of", .0.display())]
+    NoRepository(PathBuf),
+    /// The repository has no checkout, or this is a folder of git's own.
+    #[error("{} is no checkout of a repository, so a worktree has nothing to stand beside", .0.display())]
+    NoCheckout(PathBuf),
+    /// A worktree beside a submodule would lie in the repository around it.
+    #[error("{} is a submodule; a worktree beside it would lie in the repository around it", .0.display())]
+    Submodule(PathBuf),
+    /// There is no commit to begin at.
+    #[error("the repository {} has no commit yet, so a worktree has nothing to begin with", .0.display())]
+    NoCommit(PathBuf),
+    /// The branch is checked out elsewhere.
+    #[error("the branch {branch} is checked out in {}", at.display())]
+    InUse {
+        /// Its name.
+        branch: String,
+        /// Where.
+        at: PathBuf,
+    },
+    /// The branch's worktree is there, and another branch is checked out in it.
+    #[error("in the worktree {} of {branch} something else is checked out: {found}", path.display())]
+    OtherBranch {
+        /// Its folder.
+        path: PathBuf,
+        /// The branch that was asked for.
+        branch: String,
+        /// A branch or a commit.
+        found: String,
+    },
+    /// Something else has the place.
+    #[error("{} is there already and is no worktree of this repository", .0.display())]
+    Taken(PathBuf),
+    /// The worktree is locked, and its folder is not there.
+    #[error("the worktree {} is locked and not there; it may be on a disk that is not mounted", .0.display())]
+    Away(PathBuf),
+    /// Another program does not come to an end.
+    #[error("another program has been making the worktree {} for a minute", .0.display())]
+    Busy(PathBuf),
+    /// git is not there, or cannot be started.
+    #[error("{0}")]
+    NotStarted(String),
+    /// git refused.
+    #[error("git refused: {0}")]
+    Git(String),
+}
+
+impl WorktreeError {
+    /// The way out.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Path(path) => {
+                format!(
+                    "a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task"
+                )
+            }
+            Self::Name(_) => "take letters, digits, - and /, as in my-task or 기능/로그인".into(),
+            Self::NoRepository(_) => {
+                "git init and a first commit make one; without --worktree gjc works in any folder".into()
+            }
+            Self::NoCheckout(_) => "run it in a checkout, or without --worktree".into(),
+            Self::Submodule(_) => "run it in the repository around it, or without --worktree".into(),
+            Self::NoCommit(_) => "make a first commit, or leave --worktree out".into(),
+            Self::InUse { at, .. } => format!(
+                "work there: gjc --cwd {}; or take another name (git worktree prune forgets folders that are gone)",
+                at.display()
+            ),
+            Self::OtherBranch { path, branch, .. } => {
+                format!("git -C {} switch {branch}, or take another name", path.display())
+            }
+            Self::Taken(_) => "move it away, or take another name".into(),
+            Self::Away(path) => format!("mount it, or let git forget it: git worktree unlock {}", path.display()),
+            Self::Busy(_) => "if none is at work any more: git worktree unlock, then git worktree remove".into(),
+            Self::NotStarted(_) => "--worktree needs git 2.39 or later".into(),
+            Self::Git(_) => "nothing was made; git worktree list shows what there is".into(),
+        }
+    }
+}
+
+impl From<Refused> for WorktreeError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::NotStarted(why) => Self::NotStarted(why.to_string().lines().next().unwrap_or_default().to_owned()),
+            Refused::Said(words) => Self::Git(words),
+        }
+    }
+}
+
+/// Whether a value can be a name at all: it must not be a path.
+///
+/// # Errors
+/// [`WorktreeError::Path`], or [`WorktreeError::Name`] where it is empty.
+pub fn check_name(name: &str) -> Result<(), WorktreeError> {
+    let is_path = name.starts_with(['/', '.', '~']) || name.ends_with('/') || name.contains('\\');
+    match (name.trim().is_empty(), is_path) {
+        (true, _) => Err(WorktreeError::Name(name.into())),
+        (false, true) => Err(WorktreeError::Path(name.into())),
+        (false, false) => Ok(()),
+    }
+}
+
+/// The main checkout of a folder's repository; it is also what can be refused before anything is made.
+///
+/// # Errors
+/// [`WorktreeError`].
+pub async fn main_checkout(env: &Env, here: &Path) -> Result<PathBuf, WorktreeError> {
+    Ok(Place::of(&Git::new(env, here)).await?.main)
+}
+
+/// The worktree of this name for a session that was started in `here`: the one that is there, or a new one, on the branch of that
+/// name, which begins at the commit of `here` where there is none. Without a name a checkout of that commit without a branch,
+/// which no other program works in.
+///
+/// Nothing of the repository changes but the branch and the registration. `env.vars` is what git sees.
+///
+/// # Errors
+/// [`WorktreeError`]; then nothing was made.
+pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Worktree, WorktreeError> {
+    let mut git = Git::new(env, here);
+    let place = Place::of(&git).await?;
+    let filters = git.without_own_filters().await?;
+    let (path, branch, made, held) = match name {
+        Some(name) => {
+            let branch = branch_name(&git, name).await?;
+            let path = place.beside().join(slug(&branch));
+            let made = on_branch(env, &git, &place, &path, &branch).await?;
+            (path, Some(branch), made, None)
+        }
+        None => {
+            let (path, made, held) = detached(env, &git, &place).await?;
+            (path, None, made, Some(held))
+        }
+    };
+    let path = fs::canonicalize(&path).map_err(|why| WorktreeError::Git(format!("{}: {why}", path.display())))?;
+    let same = path.join(OsStr::from_bytes(&place.prefix));
+    Ok(Worktree {
+        cwd: if same.is_dir() { same.components().collect() } else { path.clone() },
+        dirty: !made && is_dirty(&git.at(&path)).await?,
+        submodules: path.join(".gitmodules").exists(),
+        filters: if made { filters } else { Vec::new() },
+        path,
+        branch,
+        made,
+        _held: held,
+    })
+}
+
+/// Where a session was started.
+struct Place {
+    /// The main checkout, beside which worktrees stand.
+    main: PathBuf,
+    /// From the root of the checkout to the folder.
+    prefix: Vec<u8>,
+    /// The commit that is checked out.
+    head: String,
+}
+
+impl Place {
+    async fn of(git: &Git<'_>) -> Result<Self, WorktreeError> {
+        let here = || git.cwd.clone();
+        let git_dir = match git.read(&["rev-parse", "--absolute-git-dir"]).await {
+            Err(Refused::Said(words)) if words.contains("not a git repository") => {
+                return Err(WorktreeError::NoRepository(here()));
+            }
+            answer => path(answer?),
+        };
+        if git.read(&["rev-parse", "--is-inside-work-tree"]).await? != b"true" {
+            return Err(WorktreeError::NoCheckout(here()));
+        }
+        let top = path(git.read(&["rev-parse", "--show-toplevel"]).await?);
+        if !git.read(&["rev-parse", "--show-superproject-working-tree"]).await?.is_empty() {
+            return Err(WorktreeError::Submodule(top));
+        }
+        let common = path(git.read(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?);
+        let main = if git_dir == common {
+            top.clone()
+        } else {
+            registered(git).await?.into_iter().next().map_or_else(|| top.clone(), |main| main.path)
+        };
+        if main.parent().is_none() {
+            return Err(WorktreeError::NoCheckout(main));
+        }
+        let prefix = git.read(&["rev-parse", "--show-prefix"]).await?;
+        if !git.holds(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await? {
+            return Err(WorktreeError::NoCommit(top));
+        }
+        let head = text(git.read(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
+        Ok(Self { main, prefix, head })
+    }
+
+    /// The folder that holds this repository's worktrees.
+    fn beside(&self) -> PathBuf {
+        let mut name = self.main.file_name().unwrap_or_default().to_owned();
+        name.push(".gjc-worktrees");
+        self.main.with_file_name(name)
+    }
+}
+
+fn path(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&bytes))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+async fn registered(git: &Git<'_>) -> Result<Vec<Registered>, WorktreeError> {
+    Ok(list::parse(&git.read(&["worktree", "list", "--porcelain", "-z"]).await?))
+}
+
+/// The branch that a name means: it is written in its composed form, unless one is there that is written as it stands.
+async fn branch_name(git: &Git<'_>, name: &str) -> Result<String, WorktreeError> {
+    check_name(name)?;
+    let composed: String = name.nfc().collect();
+    let name = if composed != name && has_branch(git, name).await? { name.to_owned() } else { composed };
+    // `@{-1}` is a name that means another one; nobody means that here.
+    match git.read(&["check-ref-format", "--branch", &name]).await {
+        Ok(said) if said == name.as_bytes() => Ok(name),
+        Ok(_) | Err(Refused::Said(_)) => Err(WorktreeError::Name(name)),
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+async fn has_branch(git: &Git<'_>, name: &str) -> Result<bool, Refused> {
+    git.holds(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")]).await
+}
+
+async fn is_dirty(git: &Git<'_>) -> Result<bool, Refused> {
+    Ok(!git.read(&["status", "--porcelain", "--ignore-submodules=all"]).await?.is_empty())
+}
+
+/// What stands in the way of a new worktree, or was made by somebody else meanwhile.
+enum Found {
+    /// The worktree is there.
+    There,
+    /// The place is free.
+    Free,
+    /// Something is at work there; look again.
+    AtWork,
+}
+
+/// Makes the worktree of a branch unless it is there; answers whether it was made.
+async fn on_branch(env: &Env, git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, WorktreeError> {
+    let wait = Wait::new(env, path);
+    loop {
+        match look(git, path, branch).await? {
+            Found::There => return Ok(false),
+            Found::AtWork => wait.a_little().await?,
+            Found::Free => match add(git, place, path, branch).await {
+                Ok(true) => return Ok(true),
+                // Somebody else was faster with the branch, or holds a lock.
+                Ok(false) => wait.a_little().await?,
+                Err(refused) if refused.is_locked() => wait.a_little().await?,
+                Err(refused) => match look(git, path, branch).await {
+                    Ok(Found::There | Found::AtWork) => {}
+                    Ok(Found::Free) | Err(_) => return Err(refused.into()),
+                },
+            },
+        }
+    }
+}
+
+async fn look(git: &Git<'_>, path: &Path, branch: &str) -> Result<Found, WorktreeError> {
+    let all = registered(git).await?;
+    if let Some(there) = all.iter().find(|one| one.is_at(path)) {
+        return match &there.branch {
+            _ if there.is_being_made() => Ok(Found::AtWork),
+            _ if !path.exists() => forget(git, there).await,
+            Some(found) if found == branch => Ok(Found::There),
+            other => Err(WorktreeError::OtherBranch {
+                path: path.into(),
+                branch: branch.into(),
+                found: other.clone().unwrap_or_else(|| there.head.chars().take(12).collect()),
+            }),
+        };
+    }
+    if let Some(other) = all.iter().find(|one| one.branch.as_deref() == Some(branch)) {
+        return Err(WorktreeError::InUse { branch: branch.into(), at: other.path.clone() });
+    }
+    if is_free(path) {
+        return Ok(Found::Free);
+    }
+    // git registers a worktree before it fills the folder: somebody may have begun since the first look.
+    match registered(git).await?.iter().any(|one| one.is_at(path)) {
+        true => Ok(Found::AtWork),
+        false => Err(WorktreeError::Taken(path.into())),
+    }
+}
+
+/// Lets git forget the worktree of a folder that is gone: this one and no other.
+async fn forget(git: &Git<'_>, gone: &Registered) -> Result<Found, WorktreeError> {
+    if gone.locked.is_some() {
+        return Err(WorktreeError::Away(gone.path.clone()));
+    }
+    match git.act(&[&"worktree", &"remove", &gone.path]).await {
+        Ok(()) => Ok(Found::Free),
+        // Another program forgot it first.
+        Err(Refused::Said(words)) if words.contains("is not a working tree") => Ok(Found::Free),
+        Err(refused) if refused.is_locked() => Ok(Found::AtWork),
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+/// Whether nothing stands at a path, or an empty folder, which git takes.
+fn is_free(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Err(_) => true,
+        Ok(found) => found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
+    }
+}
+
+/// One attempt; false where the branch was made by somebody else in between. What it made goes again when it fails.
+async fn add(git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, Refused> {
+    let full = format!("refs/heads/{branch}");
+    let made = !has_branch(git, branch).await?;
+    if made {
+        let message = "branch: Created for a worktree of gjc";
+        // The empty old value: only where there is none.
+        if let Err(refused) = git.act(&[&"update-ref", &"-m", &message, &full, &place.head, &""]).await {
+            return if has_branch(git, branch).await? { Ok(false) } else { Err(refused) };
+        }
+    }
+    let added = git.act(&[&"worktree", &"add", &"--no-guess-remote", &path, &branch]).await;
+    if let (Err(_), true) = (&added, made) {
+        let used = registered(git).await.is_ok_and(|all| all.iter().any(|one| one.branch.as_deref() == Some(branch)));
+        if !used {
+            let _ = git.act(&[&"update-ref", &"-d", &full, &place.head]).await;
+        }
+    }
+    added.map(|()| true)
+}
+
+/// A checkout of the commit without a branch, which nobody works in: a clean one that was left, or a new one.
+async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, bool, File), WorktreeError> {
+    let beside = place.beside();
+    let unusable = |why: std::io::Error| WorktreeError::Git(format!("{}: {why}", beside.display()));
+    fs::create_dir_all(&beside).map_err(unusable)?;
+    // One after the other: between making one and holding it, nobody else may find it free.
+    let turn = File::open(&beside).map_err(unusable)?;
+    let wait = Wait::new(env, &beside);
+    while turn.try_lock().is_err() {
+        env.clock.sleep(LOOK_AGAIN).await;
+    }
+    let stem = format!("head-{}", place.head.chars().take(12).collect::<String>());
+    for n in 1..=MOST_DETACHED {
+        let path = beside.join(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
+        let all = registered(git).await?;
+        let there = all.iter().find(|one| one.is_at(&path));
+        let made = match there {
+            Some(there) if path.exists() => {
+                if there.branch.is_some() || there.head != place.head || there.locked.is_some() {
+                    continue;
+                }
+                false
+            }
+            Some(gone) if gone.locked.is_some() => continue,
+            Some(gone) => {
+                forget(git, gone).await?;
+                true
+            }
+            None if is_free(&path) => true,
+            None => continue,
+        };
+        while made {
+            match git.act(&[&"worktree", &"add", &"--detach", &path, &place.head]).await {
+                Err(refused) if refused.is_locked() => wait.a_little().await?,
+                Err(refused) => return Err(refused.into()),
+                Ok(()) => break,
+            }
+        }
+        let there = git.at(&path);
+        let own = self::path(there.read(&["rev-parse", "--absolute-git-dir"]).await?);
+        let held = File::open(&own).map_err(unusable)?;
+        if held.try_lock().is_ok() && (made || !is_dirty(&there).await?) {
+            return Ok((path, made, held));
+        }
+    }
+    Err(WorktreeError::Taken(beside.join(stem)))
+}
+
+/// Waits for another program, which no event tells of, and not for ever.
+struct Wait<'e> {
+    env: &'e Env,
+    path: &'e Path,
+    began: std::time::Instant,
+}
+
+impl<'e> Wait<'e> {
+    fn new(env: &'e Env, path: &'e Path) -> Self {
+        Self { env, path, began: env.clock.mono() }
+    }
+
+    async fn a_little(&self) -> Result<(), WorktreeError> {
+        if self.env.clock.mono().saturating_duration_since(self.began) > PATIENCE {
+            return Err(WorktreeError::Busy(self.path.into()));
+        }
+        self.env.clock.sleep(LOOK_AGAIN).await;
+        Ok(())
+    }
+}
