@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::world::real_dir;
 use crate::{breadcrumbs, out};
 use clap::ArgMatches;
-use gjc_entry::{Env, Skeleton, Source as _, Vars};
+use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
 use gjc_store::{SessionInfo, Store, is_path_like};
@@ -41,6 +41,8 @@ pub(crate) enum From {
     File(PathBuf),
     /// A new one with all entries of this file.
     ForkOf(PathBuf),
+    /// A new one with what this file holds up to an entry; before all of them without one.
+    BranchOf(PathBuf, Option<EntryId>),
 }
 
 impl From {
@@ -48,7 +50,7 @@ impl From {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Nothing => None,
-            Self::File(path) | Self::ForkOf(path) => Some(path),
+            Self::File(path) | Self::ForkOf(path) | Self::BranchOf(path, _) => Some(path),
         }
     }
 }
