@@ -1,4 +1,4 @@
-//! What a page of a session costs, beside a bare copy of its file and pi's own export. `cargo bench -p gjc-export`.
+//! What a page of a session costs, beside a bare copy of its file. `cargo bench -p gjc-export`; beside pi: `cargo xtask bench`.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use gjc_entry::Timestamp;
@@ -24,8 +24,7 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
             Row::job("copy of the file, synced", "copy", &[&file, &page]),
             Row::job("page, synced", "page", &[&file, &page]),
         ];
-        let pi = Row::pi_export(&file, &folder.join(format!("{name}.pi.html")));
-        io::Result::Ok(Suite { title: title.into(), rows: rows.into_iter().chain(pi).collect() })
+        io::Result::Ok(Suite { title: title.into(), rows })
     };
     Ok(vec![
         suite("export: page, 10 MB", "session-10MB.jsonl", 10_000_000)?,

@@ -12,6 +12,7 @@
 
 #![allow(clippy::print_stdout, reason = "its output is what a bench is for")]
 
+use crate::disk::Disk;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
@@ -46,24 +47,34 @@ impl Row {
         Self { name: name.into(), command }
     }
 
+    /// A job of this executable on a file system that is mounted for it alone.
+    #[must_use]
+    pub fn job_on(disk: &Disk, name: &str, job: &str, arguments: &[&Path]) -> Self {
+        let own = std::env::current_exe().expect("a program knows where it is");
+        let mut command = disk.command(&own);
+        command.args(["job", job]).args(arguments);
+        // A row has no variables of its own.
+        let variables =
+            command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.display(), value?.display())));
+        let words =
+            std::iter::once(command.get_program()).chain(command.get_args()).map(|word| word.display().to_string());
+        Self { name: name.into(), command: std::iter::once("env".into()).chain(variables).chain(words).collect() }
+    }
+
     /// pi's own open and context of a file; `None` where the package is not installed.
     #[must_use]
     pub fn pi(file: &Path) -> Option<Self> {
-        Self::pi_script("open-session.mjs", &[file])
+        Self::pi_script("pi 0.73.1", "open-session.mjs", &[&file.display()])
     }
 
-    /// pi's own page of a file; `None` where the package is not installed.
+    /// What pi makes of it, by a script of the folder `pi`; `None` where the package is not installed.
     #[must_use]
-    pub fn pi_export(file: &Path, page: &Path) -> Option<Self> {
-        Self::pi_script("export-session.mjs", &[file, page])
-    }
-
-    fn pi_script(name: &str, arguments: &[&Path]) -> Option<Self> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/").to_owned() + name;
+    pub fn pi_script(name: &str, script: &str, arguments: &[&dyn std::fmt::Display]) -> Option<Self> {
+        let script = format!("{}/pi/{script}", env!("CARGO_MANIFEST_DIR"));
         let module = PathBuf::from(std::env::var_os("GJC_PI_MODULE")?);
-        let arguments = arguments.iter().map(|argument| argument.display().to_string());
-        let command = ["node".into(), script, module.display().to_string()].into_iter().chain(arguments).collect();
-        module.join("dist/index.js").is_file().then(|| Self { name: "pi 0.73.1".into(), command })
+        let command = ["node".into(), script, module.display().to_string()];
+        let command = command.into_iter().chain(arguments.iter().map(ToString::to_string)).collect();
+        module.join("dist/index.js").is_file().then(|| Self { name: name.into(), command })
     }
 }
 
