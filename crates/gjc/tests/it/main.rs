@@ -15,14 +15,14 @@ mod clone;
 mod damage;
 mod demo;
 mod doctor;
-#[cfg(feature = "failpoints")]
 mod dump;
+#[cfg(feature = "failpoints")]
 mod durability;
 mod endings;
 mod errors;
 mod escapes;
-mod failing_storage;
 mod exporting;
+mod failing_storage;
 mod fetch;
 mod fixtures;
 mod help;
@@ -51,6 +51,8 @@ mod sessions;
 mod settings;
 mod skills;
 mod start;
+mod start_folders;
+mod start_refused;
 mod switching;
 mod taken_away;
 mod trash;
