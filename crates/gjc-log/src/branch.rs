@@ -27,7 +27,8 @@ pub trait Lines: Source {
 
 impl<F: Fs> Lines for Reader<F> {
     fn line_at(&self, at: At) -> Result<Vec<u8>, Damage> {
-        let changed = self.header().version < VERSION || self.skeleton().is_some_and(|tree| tree.patch_of(at).is_some());
+        let changed =
+            self.header().version < VERSION || self.skeleton().is_some_and(|tree| tree.patch_of(at).is_some());
         if changed {
             return self.body(at).map(|entry| written(&entry));
         }
@@ -112,7 +113,10 @@ impl<F: Fs> Writer<F> {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what a branch begins with belongs to no session yet that could admit it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what a branch begins with belongs to no session yet that could admit it"
+    )]
     fn add(&mut self, draft: Draft) {
         // Nothing can refuse it: its parent is the leaf, and it is short.
         let added = self.append(Batch::One(draft));

@@ -141,7 +141,8 @@ impl<F: Fs> Plan<F> {
         let failed = |why| OpenError::Io { path: source.into(), why };
         let (file, stat) = Reader::handle(fs, source)?;
         let (end, _) = find_tail(&file, stat.len).map_err(failed)?;
-        if let Some((header, first)) = head(&file, end).map_err(failed)?.filter(|(header, _)| header.version == VERSION) {
+        if let Some((header, first)) = head(&file, end).map_err(failed)?.filter(|(header, _)| header.version == VERSION)
+        {
             // The blanks of an earlier fork belong to its header.
             let first = behind_blanks(&file, first, end).map_err(failed)?;
             let pieces = vec![Piece::Range(first, end)];

@@ -248,12 +248,10 @@ impl Scanned {
     fn record<F: FsFile>(&mut self, file: &F, frame: Frame, line: &[u8], off: u64) {
         let at = place(off, line.len());
         match frame.kind {
-            kind if is_patch(kind) => {
-                match self.patch(frame.kind, line, at) {
-                    Ok(()) => self.changes.push(at),
-                    Err(kind) => self.damage.push(Damage { at, kind }),
-                }
-            }
+            kind if is_patch(kind) => match self.patch(frame.kind, line, at) {
+                Ok(()) => self.changes.push(at),
+                Err(kind) => self.damage.push(Damage { at, kind }),
+            },
             _ => self.node(file, frame, line, at),
         }
     }

@@ -14,8 +14,8 @@ use crate::tail::append_whole;
 use crate::window::Window;
 use gjc_entry::tree::{NewNode, Pushed};
 use gjc_entry::{
-    At, BlobRef, Body, Clock, Damage, DamageKind, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf, Message,
-    NeedsIndex, Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
+    At, BlobRef, Body, Clock, Damage, DamageKind, DeliveryId, Draft, Entry, EntryId, Header, Ids, Kind, Label, Leaf,
+    Message, NeedsIndex, Ordinal, ParentOf, Part, PathNodes, Skeleton, Source, Timestamp,
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -309,9 +309,7 @@ impl<F: Fs> Writer<F> {
             // A failed sync may have lost in the file what is not durable yet.
             (Place::Disk { file, .. }, None) => match self.shared.kept(at.off, at.len as usize) {
                 Some(line) => Ok(line),
-                None => {
-                    read_line(&**file, at).map_err(|why| Damage { at, kind: DamageKind::Io(why.to_string()) })
-                }
+                None => read_line(&**file, at).map_err(|why| Damage { at, kind: DamageKind::Io(why.to_string()) }),
             },
             (_, start) => {
                 let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(usize::MAX);

@@ -10,6 +10,7 @@
 //! | [`git`] | repositories that no setting of this machine reaches |
 //! | [`clock`], [`ids`] | time and ids that do what the test says |
 //! | [`damage`] | damaged session files of every kind, and what a reader owes to them |
+//! | [`disk`] | XFS, btrfs, ext4 in a file, mounted where nobody else sees it; where a file stands on the disk |
 //! | [`fuzz`] | the bodies of the fuzz targets of `fuzz/` |
 //! | [`session`] | entries in one line each |
 //! | [`bulk`] | session files of any size, fast |
@@ -35,6 +36,7 @@ pub mod anthropic;
 pub mod bulk;
 pub mod clock;
 pub mod damage;
+pub mod disk;
 pub mod fuzz;
 pub mod git;
 pub mod grown;

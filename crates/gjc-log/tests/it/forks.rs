@@ -1,9 +1,9 @@
 //! Whole copies of a session.
 
+use crate::wrapped::Wrapped;
 use gjc_entry::{Body, DamageKind, Header, Message, SessionId, Source, Timestamp};
 use gjc_log::fs::sim::{Fault, SimFs};
 use gjc_log::fs::{Fs, FsFile, Open, OsFs, mkdir_all_durable};
-use crate::wrapped::Wrapped;
 use gjc_log::{ForkError, Forked, OpenError, Reader, Writer, carry_artifacts, fork};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn make<F: Fs>(bench: &Bench<F>, source: &Path, id: &str) -> Result<(Forked, Pat
 }
 
 /// What stands behind the header and its blanks.
-fn entries(bytes: &[u8]) -> &[u8] {
+pub(crate) fn entries(bytes: &[u8]) -> &[u8] {
     let header = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let blank = bytes[header..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     &bytes[header + blank..]
@@ -42,7 +42,7 @@ fn names<F: Fs>(bench: &Bench<F>) -> Vec<PathBuf> {
 }
 
 /// A session of some answers, each so long.
-fn long<F: Fs>(bench: &Bench<F>, answers: usize, letters: usize) -> Writer<F> {
+pub(crate) fn long<F: Fs>(bench: &Bench<F>, answers: usize, letters: usize) -> Writer<F> {
     let mut writer = bench.create();
     for n in 0..answers {
         add(&mut writer, user(&format!("질문 {n}")));
@@ -153,14 +153,21 @@ fn where_nothing_can_be_shared_there_are_no_blanks() {
 }
 
 const NEWER: &str = concat!(
-    r#"{"type":"session","version":5,"id":"old","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/a"}"#, "\n",
-    r#"{"type":"message","id":"0000000a","parentId":null,"timestamp":"2026-06-05T07:18:54Z","message":{"role":"user","content":"하나","timestamp":1}}"#, "\n",
-    r#"{"type":"header_patch","patch":{"title":"제목","cwd":"/b"}}"#, "\n",
-    r#"{"type":"message","id":"0000000b","parentId":"0000000a","timestamp":"2026-06-05T07:18:55Z","message":{"role":"assistant","content":[{"type":"text","text":"둘"}],"timestamp":2},"unknown":{"x": 1.50}}"#, "\n",
-    r#"{"type":"entry_patch","entryId":"0000000b","patch":{"message":{"role":"assistant","content":[{"type":"text","text":"둘 반"}],"timestamp":2}}}"#, "\n",
+    r#"{"type":"session","version":5,"id":"old","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/a"}"#,
+    "\n",
+    r#"{"type":"message","id":"0000000a","parentId":null,"timestamp":"2026-06-05T07:18:54Z","message":{"role":"user","content":"하나","timestamp":1}}"#,
+    "\n",
+    r#"{"type":"header_patch","patch":{"title":"제목","cwd":"/b"}}"#,
+    "\n",
+    r#"{"type":"message","id":"0000000b","parentId":"0000000a","timestamp":"2026-06-05T07:18:55Z","message":{"role":"assistant","content":[{"type":"text","text":"둘"}],"timestamp":2},"unknown":{"x": 1.50}}"#,
+    "\n",
+    r#"{"type":"entry_patch","entryId":"0000000b","patch":{"message":{"role":"assistant","content":[{"type":"text","text":"둘 반"}],"timestamp":2}}}"#,
+    "\n",
     "{\"type\":\"mess\0ge\"}\n",
-    r#"{"type":"entry_patch","entryId":"0000000b","patch":{"message":{"role":"assistant","content":[{"type":"text","text":"셋"}],"timestamp":2}}}"#, "\n",
-    r#"{"type":"message","id":"0000000c","parentId":"0000000b","timestamp":"2026-06-05T07:18:56Z","message":{"role":"user","content":"넷","timestamp":3}}"#, "\n",
+    r#"{"type":"entry_patch","entryId":"0000000b","patch":{"message":{"role":"assistant","content":[{"type":"text","text":"셋"}],"timestamp":2}}}"#,
+    "\n",
+    r#"{"type":"message","id":"0000000c","parentId":"0000000b","timestamp":"2026-06-05T07:18:56Z","message":{"role":"user","content":"넷","timestamp":3}}"#,
+    "\n",
 );
 
 both!(what_a_newer_version_changes_of_entries_stands_in_the_entries, bench => {
@@ -287,7 +294,7 @@ both!(what_a_dead_process_left_is_in_nobody_s_way, bench => {
     assert!(matches!(error, ForkError::Busy(_)) && error.hint().is_some(), "{error}");
     drop(left);
     let (_, to) = make(&bench, &bench.path(), "new").unwrap();
-    assert_eq!(names(&bench), [to.clone()]);
+    assert_eq!(names(&bench), std::slice::from_ref(&to));
     assert_eq!(texts(&Reader::open(&*bench.fs, &to).unwrap().value).len(), 2);
 });
 
@@ -337,7 +344,7 @@ fn a_power_cut_leaves_no_new_session_or_a_whole_one() {
             if cuts % 501 == 0 && cut.fs.stat(&to).is_err() {
                 let after = Bench::new(Arc::new(cut.fs), Path::new("/agent")).unwatched();
                 make(&after, &after.path(), "new").unwrap();
-                assert_eq!(names(&after), [to.clone()]);
+                assert_eq!(names(&after), std::slice::from_ref(&to));
             }
         }
         assert!(cuts > 20_000 && whole_ones > 0, "{cuts} cuts, {whole_ones} with the fork; {forked:?}");
@@ -390,7 +397,7 @@ fn a_death_at_any_step_leaves_no_new_session_or_a_whole_one() {
         let (opened, _) = Writer::open(bench.env(), &to).unwrap();
         assert!(opened.damage.is_empty());
         assert!(entries(&read(&OsFs, &to)) == entries(&before), "{step}");
-        assert_eq!(names(&bench), [to.clone()], "{step}");
+        assert_eq!(names(&bench), std::slice::from_ref(&to), "{step}");
     }
     assert!((1..steps / 2).contains(&whole), "{whole} of {steps}");
 }
@@ -428,15 +435,18 @@ fn a_fork_of_a_session_that_grows_has_whole_lines() {
 fn a_fork_reads_no_bodies() {
     let (fs, bench) = crate::simulated();
     let text = concat!(
-        r#"{"type":"session","version":3,"id":"old","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/"}"#, "\n",
-        r#"{"type":"message","id":"0000000b","parentId":null,"timestamp":"2026-06-05T07:18:55Z","message":{"role":"user","content":[broken]}}"#, "\n",
+        r#"{"type":"session","version":3,"id":"old","timestamp":"2026-06-05T07:18:54.123Z","cwd":"/"}"#,
+        "\n",
+        r#"{"type":"message","id":"0000000b","parentId":null,"timestamp":"2026-06-05T07:18:55Z","message":{"role":"user","content":[broken]}}"#,
+        "\n",
     );
     let source = lay(&bench, "old.jsonl", text.as_bytes());
     let (_, to) = make(&bench, &source, "new").unwrap();
     let copied = Reader::open(&*fs, &to).unwrap().value;
     assert!(matches!(copied.verify_bodies()[..], [gjc_entry::Damage { kind: DamageKind::Body(_), .. }]));
     let _: &SimFs = &fs;
-    let bodies = copied.skeleton().unwrap().iter().filter_map(|(_, node)| copied.body(node.at()).ok()).collect::<Vec<_>>();
+    let bodies =
+        copied.skeleton().unwrap().iter().filter_map(|(_, node)| copied.body(node.at()).ok()).collect::<Vec<_>>();
     assert!(!bodies.iter().any(|entry| matches!(&entry.body, Body::Message(Message::User(_)))));
 }
 
@@ -484,7 +494,14 @@ fn what_cannot_come_along_is_counted() {
     fs.fault(Fault::NoSharing);
     fs.fault(Fault::Enospc { after_bytes: 700 });
     let note = carry_artifacts(&*fs, &old, &new).unwrap();
-    assert_eq!(note, format!("1 of the files beside the session could not be brought to {}; they are in {}", new.display(), old.display()));
+    assert_eq!(
+        note,
+        format!(
+            "1 of the files beside the session could not be brought to {}; they are in {}",
+            new.display(),
+            old.display()
+        )
+    );
     assert_eq!(fs.list(&new).unwrap(), [new.join("1.bash.log")], "no half of a file");
 }
 

