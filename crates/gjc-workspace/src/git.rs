@@ -92,11 +92,16 @@ impl<'e> Git<'e> {
             };
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
-                let off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")];
-                self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
+                self.without_filter(name);
             }
         }
         Ok(names)
+    }
+
+    /// From now on a filter does not run, whoever defines it.
+    pub(crate) fn without_filter(&mut self, name: &str) {
+        let off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")];
+        self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
     }
 
     /// What git prints, without the line feed at its end.

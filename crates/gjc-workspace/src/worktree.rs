@@ -40,6 +40,8 @@ pub struct Worktree {
     pub submodules: bool,
     /// Filters of the repository's own settings, which did not run.
     pub filters: Vec<String>,
+    /// Filters of a person's settings that failed, and were left out.
+    pub failed_filters: Vec<String>,
     /// A worktree without a name belongs to one program at a time: it holds this lock for as long as it works there.
     _held: Option<File>,
 }
@@ -174,15 +176,33 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
     let mut git = Git::new(env, here);
     let place = Place::of(&git).await?;
     let filters = git.without_own_filters().await?;
+    let mut failed: Vec<String> = Vec::new();
+    loop {
+        match attempt(env, &git, &place, name).await {
+            // A filter of a person's own whose program is not there, as of LFS: the work can begin without it.
+            Err(WorktreeError::Git(words)) => match failed_filter(&words).filter(|name| !failed.contains(name)) {
+                Some(filter) => {
+                    git.without_filter(&filter);
+                    failed.push(filter);
+                }
+                None => return Err(WorktreeError::Git(words)),
+            },
+            Ok(made) if made.made => return Ok(Worktree { filters, failed_filters: failed, ..made }),
+            other => return other,
+        }
+    }
+}
+
+async fn attempt(env: &Env, git: &Git<'_>, place: &Place, name: Option<&str>) -> Result<Worktree, WorktreeError> {
     let (path, branch, made, held) = match name {
         Some(name) => {
-            let branch = branch_name(&git, name).await?;
+            let branch = branch_name(git, name).await?;
             let path = place.beside().join(slug(&branch));
-            let made = on_branch(env, &git, &place, &path, &branch).await?;
+            let made = on_branch(env, git, place, &path, &branch).await?;
             (path, Some(branch), made, None)
         }
         None => {
-            let (path, made, held) = detached(env, &git, &place).await?;
+            let (path, made, held) = detached(env, git, place).await?;
             (path, None, made, Some(held))
         }
     };
@@ -192,12 +212,21 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
         cwd: if same.is_dir() { same.components().collect() } else { path.clone() },
         dirty: !made && is_dirty(&git.at(&path)).await?,
         submodules: path.join(".gitmodules").exists(),
-        filters: if made { filters } else { Vec::new() },
+        filters: Vec::new(),
+        failed_filters: Vec::new(),
         path,
         branch,
         made,
         _held: held,
     })
+}
+
+/// The filter that git's words say has failed: `fatal: a.bin: smudge filter lfs failed`, or `clean filter 'lfs' failed`.
+fn failed_filter(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("smudge filter ").or_else(|| words.split_once("clean filter "))?;
+    let (name, _) = rest.split_once(" failed")?;
+    let name = name.trim_matches('\'');
+    (!name.is_empty() && !name.contains(['\n', '\0'])).then(|| name.to_owned())
 }
 
 /// Where a session was started.

@@ -270,6 +270,9 @@ async fn checkout(
             "the filter {filter} of the repository's own settings did not run; its files are as git keeps them"
         ));
     }
+    for filter in &found.failed_filters {
+        notices.push(format!("the filter {filter} failed, so its files are as git keeps them"));
+    }
     Ok(found)
 }
 

@@ -55,5 +55,7 @@ mod start_folders;
 mod start_refused;
 mod switching;
 mod taken_away;
+mod tmux;
 mod trash;
 mod wires;
+mod worktrees;

@@ -27,13 +27,8 @@ pub(crate) fn repo(home: &Home, name: &str) -> PathBuf {
     dir
 }
 
-/// What a start is given, from which folder, its exit code, and what it says.
-struct Bad<'a> {
-    from: &'a Path,
-    args: &'a [&'a str],
-    code: i32,
-    says: &'a [&'a str],
-}
+/// The folder that a start is made from, what it is given, its exit code, and what it says.
+type Bad<'a> = (&'a Path, &'a [&'a str], i32, &'a [&'a str]);
 
 #[test]
 fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
@@ -55,46 +50,45 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
     let no_commit = format!("the repository {} has no commit yet", unborn.display());
     let no_repo = format!("{} is in no git repository", work.display());
     let not_a_path = "--worktree takes a branch-like name, not a path";
-    let bad = |from, args, code, says| Bad { from, args, code, says };
     let table: &[Bad<'_>] = &[
         // An id that nobody has.
-        bad(&work, &["-r", "ffff"], 1, &["Session \"ffff\" not found.", "hint: gjc sessions list"]),
-        bad(&work, &["-r", "없는아이디"], 1, &["Session \"없는아이디\" not found."]),
-        bad(&work, &["-r", ""], 1, &["not found"]),
-        bad(&work, &["--fork", "ffff"], 1, &["Session \"ffff\" not found."]),
+        (&work, &["-r", "ffff"], 1, &["Session \"ffff\" not found.", "hint: gjc sessions list"]),
+        (&work, &["-r", "없는아이디"], 1, &["Session \"없는아이디\" not found."]),
+        (&work, &["-r", ""], 1, &["not found"]),
+        (&work, &["--fork", "ffff"], 1, &["Session \"ffff\" not found."]),
         // The beginning of several.
-        bad(&work, &["-r", "0197a0c2"], 1, &["is the beginning of 2 session ids", ONE, TWO, "hint: give more of the id"]),
-        bad(&there, &["--fork", "0197A0C2"], 1, &["is the beginning of 2 session ids", ONE, TWO]),
+        (&work, &["-r", "0197a0c2"], 1, &["is the beginning of 2 session ids", ONE, TWO, "hint: give more of the id"]),
+        (&there, &["--fork", "0197A0C2"], 1, &["is the beginning of 2 session ids", ONE, TWO]),
         // A file that is gone, or is none of a session.
-        bad(&work, &["-r", "/없는/길.jsonl"], 1, &["File not found: /없는/길.jsonl"]),
-        bad(&work, &["--fork", "./gone.jsonl"], 1, &["File not found: ", "gone.jsonl"]),
-        bad(&work, &["-r", "/tmp/"], 1, &["is a folder, not a session file"]),
-        bad(&work, &["-r", "notes.jsonl"], 1, &["notes.jsonl"]),
-        bad(&work, &["--fork", "notes.jsonl"], 1, &["notes.jsonl"]),
+        (&work, &["-r", "/없는/길.jsonl"], 1, &["File not found: /없는/길.jsonl"]),
+        (&work, &["--fork", "./gone.jsonl"], 1, &["File not found: ", "gone.jsonl"]),
+        (&work, &["-r", "/tmp/"], 1, &["is a folder, not a session file"]),
+        (&work, &["-r", "notes.jsonl"], 1, &["notes.jsonl"]),
+        (&work, &["--fork", "notes.jsonl"], 1, &["notes.jsonl"]),
         // Another project, where nobody can be asked.
-        bad(&work, &["-r", "0197f"], 1, &["Session \"0197f\"", &elsewhere, &way, "gjc --fork 0197f"]),
+        (&work, &["-r", "0197f"], 1, &["Session \"0197f\"", &elsewhere, &way, "gjc --fork 0197f"]),
         // What only a person can choose, or what contradicts itself.
-        bad(&work, &["-r"], 2, &["--resume without a session", "gjc -p --resume ID"]),
-        bad(&work, &["--fork", ONE, "--no-session"], 2, &["--fork requires session persistence"]),
-        bad(&work, &["-c", "--no-session"], 2, &["--continue", "--no-session"]),
-        bad(&work, &["-c", "-r", ONE], 2, &["--resume"]),
-        bad(&work, &["--cwd", "/없는 곳", "-c"], 1, &["/없는 곳"]),
+        (&work, &["-r"], 2, &["--resume without a session", "gjc -p --resume ID"]),
+        (&work, &["--fork", ONE, "--no-session"], 2, &["--fork requires session persistence"]),
+        (&work, &["-c", "--no-session"], 2, &["--continue", "--no-session"]),
+        (&work, &["-c", "-r", ONE], 2, &["--resume"]),
+        (&work, &["--cwd", "/없는 곳", "-c"], 1, &["/없는 곳"]),
         // Worktrees.
-        bad(&repo, &["--worktree", "./path"], 2, &[not_a_path, "\"./path\"", "gjc --cwd ./path"]),
-        bad(&repo, &["--worktree=/tmp/x"], 2, &[not_a_path, "\"/tmp/x\""]),
-        bad(&repo, &["-w", "../밖"], 2, &[not_a_path, "\"../밖\""]),
-        bad(&repo, &["-w", "fix", "the", "bug"], 2, &["\"fix\" is the name of a worktree", "gjc --worktree=fix \"물음 the bug\""]),
-        bad(&repo, &["-w", "fix the bug"], 2, &["\"fix the bug\" cannot be the name of a branch", "my-task"]),
-        bad(&repo, &["-w", "main"], 1, &[&in_use, "gjc --cwd"]),
-        bad(&unborn, &["-w", "x"], 1, &[&no_commit, "make a first commit"]),
-        bad(&unborn, &["-w"], 1, &[&no_commit]),
-        bad(&work, &["-w", "x"], 1, &[&no_repo, "git init"]),
+        (&repo, &["--worktree", "./path"], 2, &[not_a_path, "\"./path\"", "gjc --cwd ./path"]),
+        (&repo, &["--worktree=/tmp/x"], 2, &[not_a_path, "\"/tmp/x\""]),
+        (&repo, &["-w", "../밖"], 2, &[not_a_path, "\"../밖\""]),
+        (&repo, &["-w", "fix", "the", "bug"], 2, &["\"fix\" is the name of a worktree", "gjc --worktree=fix \"물음 the bug\""]),
+        (&repo, &["-w", "fix the bug"], 2, &["\"fix the bug\" cannot be the name of a branch", "my-task"]),
+        (&repo, &["-w", "main"], 1, &[&in_use, "gjc --cwd"]),
+        (&unborn, &["-w", "x"], 1, &[&no_commit, "make a first commit"]),
+        (&unborn, &["-w"], 1, &[&no_commit]),
+        (&work, &["-w", "x"], 1, &[&no_repo, "git init"]),
         // A session that is not found makes no worktree either, nor does a terminal interface that nobody sees.
-        bad(&repo, &["-w", "x", "-r", "ffff"], 1, &["Session \"ffff\" not found."]),
-        bad(&work, &["--tmux"], 2, &["--tmux is for the terminal interface"]),
+        (&repo, &["-w", "x", "-r", "ffff"], 1, &["Session \"ffff\" not found."]),
+        (&work, &["--tmux"], 2, &["--tmux is for the terminal interface"]),
     ];
     let before = tree(&root(&home));
-    for Bad { from, args, code, says } in table {
+    for (from, args, code, says) in table {
         // The prompt stands first: behind `-r` or `-w` it would be their value.
         let out = ask(&home, &stub([]), "물음").args(*args).cwd(*from).output();
         assert_eq!(out.code(), Some(*code), "{args:?}: {out}");
