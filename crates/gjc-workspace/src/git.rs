@@ -104,6 +104,20 @@ impl<'e> Git<'e> {
         self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
     }
 
+    /// From now on no filter runs as a process that takes file after file; false where none would have.
+    pub(crate) async fn without_processes(&mut self) -> Result<bool, Refused> {
+        let ask = ["config", "-z", "--get-regexp", "^filter\\..*\\.process$"];
+        let (_, found) = self.output(&ask, Errors::Dropped).await?;
+        let text = String::from_utf8_lossy(&found).into_owned();
+        let lines = text.split('\0').filter_map(|line| line.split_once('\n'));
+        let running: Vec<String> =
+            lines.filter(|(_, value)| !value.is_empty()).map(|(key, _)| key.to_owned()).collect();
+        let off = |key: &String| self.settings.iter().any(|(known, value)| known == key && value.is_empty());
+        let running: Vec<String> = running.into_iter().filter(|key| !off(key)).collect();
+        self.settings.extend(running.iter().map(|key| (key.clone(), String::new())));
+        Ok(!running.is_empty())
+    }
+
     /// What git prints, without the line feed at its end.
     pub(crate) async fn read(&self, args: &[&str]) -> Result<Vec<u8>, Refused> {
         match self.output(args, Errors::Dropped).await? {
@@ -147,8 +161,7 @@ impl<'e> Git<'e> {
         spawn.env = self.variables();
         spawn.errors = errors;
         spawn.cap = OutputCap { keep_head: MOST, keep_tail: 0 };
-        let finished =
-            gjc_process::run(spawn, CancellationToken::new(), None).await.map_err(Refused::NotStarted)?;
+        let finished = gjc_process::run(spawn, CancellationToken::new(), None).await.map_err(Refused::NotStarted)?;
         Ok((finished.exit, finished.output.head))
     }
 

@@ -9,7 +9,7 @@ use crate::list::{self, Registered};
 use crate::slug::slug;
 use gjc_entry::Env;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,10 +109,14 @@ impl WorktreeError {
     pub fn hint(&self) -> String {
         match self {
             Self::Path(path) => {
-                format!("a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task")
+                format!(
+                    "a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task"
+                )
             }
             Self::Name(_) => "take letters, digits, - and /, as in my-task or 기능/로그인".into(),
-            Self::NoRepository(_) => "git init and a first commit make one; without --worktree gjc works in any folder".into(),
+            Self::NoRepository(_) => {
+                "git init and a first commit make one; without --worktree gjc works in any folder".into()
+            }
             Self::NoCheckout(_) => "run it in a checkout, or without --worktree".into(),
             Self::Submodule(_) => "run it in the repository around it, or without --worktree".into(),
             Self::NoCommit(_) => "make a first commit, or leave --worktree out".into(),
@@ -135,9 +139,7 @@ impl WorktreeError {
 impl From<Refused> for WorktreeError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::NotStarted(why) => {
-                Self::NotStarted(why.to_string().lines().next().unwrap_or_default().to_owned())
-            }
+            Refused::NotStarted(why) => Self::NotStarted(why.to_string().lines().next().unwrap_or_default().to_owned()),
             Refused::Said(words) => Self::Git(words),
         }
     }
@@ -185,6 +187,8 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
                     git.without_filter(&filter);
                     failed.push(filter);
                 }
+                // The end of a filter that is a process is all that git knows of it; its other program will tell its name.
+                None if words.contains("hung up") && git.without_processes().await? => {}
                 None => return Err(WorktreeError::Git(words)),
             },
             Ok(made) if made.made => return Ok(Worktree { filters, failed_filters: failed, ..made }),
@@ -233,6 +237,8 @@ fn failed_filter(words: &str) -> Option<String> {
 struct Place {
     /// The main checkout, beside which worktrees stand.
     main: PathBuf,
+    /// What all worktrees of the repository have in common: its `.git`.
+    common: PathBuf,
     /// From the root of the checkout to the folder.
     prefix: Vec<u8>,
     /// The commit that is checked out.
@@ -269,7 +275,7 @@ impl Place {
             return Err(WorktreeError::NoCommit(top));
         }
         let head = text(git.read(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
-        Ok(Self { main, prefix, head })
+        Ok(Self { main, common, prefix, head })
     }
 
     /// The folder that holds this repository's worktrees.
@@ -277,6 +283,21 @@ impl Place {
         let mut name = self.main.file_name().unwrap_or_default().to_owned();
         name.push(".gjc-worktrees");
         self.main.with_file_name(name)
+    }
+}
+
+impl Place {
+    /// Waits until no other gjc makes a worktree of this repository, and keeps others waiting. Two gits that make one of the same
+    /// folder at once both find it free, and both register it. Where nothing can be locked, git's own care has to do.
+    async fn turn(&self, env: &Env) -> Option<File> {
+        let turn = File::open(&self.common).ok()?;
+        loop {
+            match turn.try_lock() {
+                Ok(()) => return Some(turn),
+                Err(TryLockError::Error(_)) => return None,
+                Err(TryLockError::WouldBlock) => env.clock.sleep(LOOK_AGAIN).await,
+            }
+        }
     }
 }
 
@@ -324,29 +345,26 @@ enum Found {
 }
 
 /// Makes the worktree of a branch unless it is there; answers whether it was made.
-async fn on_branch(
-    env: &Env,
-    git: &Git<'_>,
-    place: &Place,
-    path: &Path,
-    branch: &str,
-) -> Result<bool, WorktreeError> {
+async fn on_branch(env: &Env, git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, WorktreeError> {
     let wait = Wait::new(env, path);
     loop {
+        let turn = place.turn(env).await;
         match look(git, path, branch).await? {
             Found::There => return Ok(false),
-            Found::AtWork => wait.a_little().await?,
+            Found::AtWork => {}
             Found::Free => match add(git, place, path, branch).await {
                 Ok(true) => return Ok(true),
                 // Somebody else was faster with the branch, or holds a lock.
-                Ok(false) => wait.a_little().await?,
-                Err(refused) if refused.is_locked() => wait.a_little().await?,
+                Ok(false) => {}
+                Err(refused) if refused.is_locked() => {}
                 Err(refused) => match look(git, path, branch).await {
-                    Ok(Found::There | Found::AtWork) => {}
+                    Ok(Found::There | Found::AtWork) => continue,
                     Ok(Found::Free) | Err(_) => return Err(refused.into()),
                 },
             },
         }
+        drop(turn);
+        wait.a_little().await?;
     }
 }
 
@@ -424,13 +442,9 @@ async fn add(git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<
 async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, bool, File), WorktreeError> {
     let beside = place.beside();
     let unusable = |why: std::io::Error| WorktreeError::Git(format!("{}: {why}", beside.display()));
-    fs::create_dir_all(&beside).map_err(unusable)?;
-    // One after the other: between making one and holding it, nobody else may find it free.
-    let turn = File::open(&beside).map_err(unusable)?;
+    // Between making one and holding it, nobody else may find it free.
+    let _turn = place.turn(env).await;
     let wait = Wait::new(env, &beside);
-    while turn.try_lock().is_err() {
-        env.clock.sleep(LOOK_AGAIN).await;
-    }
     let stem = format!("head-{}", place.head.chars().take(12).collect::<String>());
     for n in 1..=MOST_DETACHED {
         let path = beside.join(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
@@ -451,12 +465,8 @@ async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, b
             None if is_free(&path) => true,
             None => continue,
         };
-        while made {
-            match git.act(&[&"worktree", &"add", &"--detach", &path, &place.head]).await {
-                Err(refused) if refused.is_locked() => wait.a_little().await?,
-                Err(refused) => return Err(refused.into()),
-                Ok(()) => break,
-            }
+        if made {
+            add_detached(git, &path, &place.head, &wait).await?;
         }
         let there = git.at(&path);
         let own = self::path(there.read(&["rev-parse", "--absolute-git-dir"]).await?);
@@ -466,6 +476,15 @@ async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, b
         }
     }
     Err(WorktreeError::Taken(beside.join(stem)))
+}
+
+async fn add_detached(git: &Git<'_>, path: &Path, commit: &str, wait: &Wait<'_>) -> Result<(), WorktreeError> {
+    loop {
+        match git.act(&[&"worktree", &"add", &"--detach", &path, &commit]).await {
+            Err(refused) if refused.is_locked() => wait.a_little().await?,
+            added => return Ok(added?),
+        }
+    }
 }
 
 /// Waits for another program, which no event tells of, and not for ever.

@@ -55,7 +55,8 @@ pub(crate) enum Start {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let mut args = args.clone();
     if let Some(dir) = &mut args.session_dir {
-        *dir = std::path::absolute(&*dir).map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+        *dir = std::path::absolute(&*dir)
+            .map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
     }
     let mut which = Which::of(env, &args).await?;
     let about = std::mem::take(&mut which.notices);

@@ -60,7 +60,9 @@ pub(crate) fn check(args: &SessionArgs, matches: &ArgMatches, typed: &[OsString]
     }
     if args.resume == Some(None) && (args.print || args.mode != Mode::Text) {
         return Err(Failure::usage("--resume without a session is a choice for a person, and here nobody is asked")
-            .hint("name it: gjc -p --resume ID \"your question\"; the newest of this folder: gjc -p -c \"your question\""));
+            .hint(
+                "name it: gjc -p --resume ID \"your question\"; the newest of this folder: gjc -p -c \"your question\"",
+            ));
     }
     let Some(Some(name)) = &args.worktree else { return Ok(()) };
     check_name(name)?;
@@ -70,7 +72,9 @@ pub(crate) fn check(args: &SessionArgs, matches: &ArgMatches, typed: &[OsString]
         return Err(Failure::usage(format!(
             "after --worktree, \"{name}\" is the name of a worktree, and the words behind it would be the prompt"
         ))
-        .hint(format!("if so: gjc --worktree={name} \"{shown}\"; without a name: gjc --worktree -- \"{name} {shown}\"")));
+        .hint(format!(
+            "if so: gjc --worktree={name} \"{shown}\"; without a name: gjc --worktree -- \"{name} {shown}\""
+        )));
     }
     Ok(())
 }
@@ -82,7 +86,10 @@ fn words_follow(args: &SessionArgs, name: &str, matches: &ArgMatches, typed: &[O
         let text = word.to_string_lossy();
         // `-w` alone or behind other letters that take nothing.
         text == "--worktree"
-            || text.strip_prefix('-').and_then(|rest| rest.strip_suffix('w')).is_some_and(|rest| rest.chars().all(|c| "cpq".contains(c)))
+            || text
+                .strip_prefix('-')
+                .and_then(|rest| rest.strip_suffix('w'))
+                .is_some_and(|rest| rest.chars().all(|c| "cpq".contains(c)))
     };
     let apart = typed[..end].windows(2).any(|pair| takes_a_word(&pair[0]) && pair[1] == *name);
     let behind_the_end = typed.len().saturating_sub(end + 1);
@@ -174,12 +181,7 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
 }
 
 /// The session that a terminal, or else the folder, worked on last.
-fn latest(
-    env: &Env,
-    args: &SessionArgs,
-    here: &Path,
-    notices: &mut Vec<String>,
-) -> Result<Option<PathBuf>, Failure> {
+fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> {
     if let Some(last) = breadcrumbs::last(env).filter(|last| same_folder(&last.cwd.to_string_lossy(), here)) {
         let within = args.session_dir.as_ref().is_none_or(|dir| last.session.parent() == Some(dir));
         if within && is_real_session(&last.session, here) {
@@ -201,15 +203,12 @@ fn latest(
 fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
     let gone = |info: &&SessionInfo| {
         let path = Path::new(&info.cwd);
-        info.messages > 0 && path.is_absolute() && !path.exists()
+        info.messages > 0 && path.is_absolute() && !path.exists() && !same_folder(&info.cwd, here)
     };
     let gone: Vec<&SessionInfo> = infos.iter().filter(gone).collect();
     let worktrees = format!("{}.gjc-worktrees", here.display());
-    let likely: [&dyn Fn(&Path) -> bool; 3] = [
-        &|path| same_name(path, here),
-        &|path| path.starts_with(&worktrees),
-        &|path| path.parent() == here.parent(),
-    ];
+    let likely: [&dyn Fn(&Path) -> bool; 3] =
+        [&|path| same_name(path, here), &|path| path.starts_with(&worktrees), &|path| path.parent() == here.parent()];
     let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
     Some(format!(
         "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
@@ -225,7 +224,7 @@ fn is_real_session(path: &Path, here: &Path) -> bool {
 }
 
 /// Whether a recorded folder is this one: by its spelling in any normal form of Unicode, or by its real path.
-fn same_folder(recorded: &str, here: &Path) -> bool {
+pub(crate) fn same_folder(recorded: &str, here: &Path) -> bool {
     let nfc = |path: &Path| path.to_string_lossy().nfc().collect::<String>();
     let path = Path::new(recorded);
     path.is_absolute()
@@ -245,12 +244,7 @@ pub(crate) fn for_git(env: &Env) -> Env {
 }
 
 /// The worktree of a name, and what a person should know of it.
-async fn checkout(
-    env: &Env,
-    here: &Path,
-    name: Option<&str>,
-    notices: &mut Vec<String>,
-) -> Result<Worktree, Failure> {
+async fn checkout(env: &Env, here: &Path, name: Option<&str>, notices: &mut Vec<String>) -> Result<Worktree, Failure> {
     let found = worktree(&for_git(env), here, name).await?;
     let path = found.path.display();
     notices.push(match (&found.branch, found.made) {
@@ -285,7 +279,9 @@ pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> 
     for info in &infos {
         let when = info.modified.to_string();
         let when = when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z");
-        out::line(format!("{}  {when}  {:>4} messages  {}", info.id, info.messages, out::cell(info.name(), 60)).trim_end());
+        out::line(
+            format!("{}  {when}  {:>4} messages  {}", info.id, info.messages, out::cell(info.name(), 60)).trim_end(),
+        );
     }
     match infos.first() {
         Some(newest) => out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", newest.id)),

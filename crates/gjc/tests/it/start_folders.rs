@@ -48,7 +48,7 @@ fn projects_whose_paths_are_written_alike_never_mix() {
         let of = |folder: &Path| files.iter().find(|file| lines(file)[0]["cwd"] == folder.to_str().unwrap()).unwrap();
         for (n, folder) in folders.iter().enumerate() {
             let id = id_of(of(folder));
-            assert_eq!(listed(&home, folder), [id.clone()], "{}", folder.display());
+            assert_eq!(listed(&home, folder), std::slice::from_ref(&id), "{}", folder.display());
             let neighbour = &folders[(n + 1) % folders.len()];
             let out = go(&home, &stub, neighbour, &["-r", &id]);
             assert!(out.code() == Some(1) && out.err().contains("is in another project"), "{out}");

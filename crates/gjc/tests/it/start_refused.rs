@@ -72,12 +72,17 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
         (&work, &["--fork", ONE, "--no-session"], 2, &["--fork requires session persistence"]),
         (&work, &["-c", "--no-session"], 2, &["--continue", "--no-session"]),
         (&work, &["-c", "-r", ONE], 2, &["--resume"]),
-        (&work, &["--cwd", "/없는 곳", "-c"], 1, &["/없는 곳"]),
+        (&work, &["--cwd", "/없는 곳", "-c"], 2, &["the folder /없는 곳 cannot be used"]),
         // Worktrees.
         (&repo, &["--worktree", "./path"], 2, &[not_a_path, "\"./path\"", "gjc --cwd ./path"]),
         (&repo, &["--worktree=/tmp/x"], 2, &[not_a_path, "\"/tmp/x\""]),
         (&repo, &["-w", "../밖"], 2, &[not_a_path, "\"../밖\""]),
-        (&repo, &["-w", "fix", "the", "bug"], 2, &["\"fix\" is the name of a worktree", "gjc --worktree=fix \"물음 the bug\""]),
+        (
+            &repo,
+            &["-w", "fix", "the", "bug"],
+            2,
+            &["\"fix\" is the name of a worktree", "gjc --worktree=fix \"물음 the bug\""],
+        ),
         (&repo, &["-w", "fix the bug"], 2, &["\"fix the bug\" cannot be the name of a branch", "my-task"]),
         (&repo, &["-w", "main"], 1, &[&in_use, "gjc --cwd"]),
         (&unborn, &["-w", "x"], 1, &[&no_commit, "make a first commit"]),
@@ -117,7 +122,10 @@ fn what_is_not_installed_is_named() {
     assert!(out.code() == Some(2) && out.err().contains("--tmux needs a terminal"), "{out}");
     let out = in_terminal(&home, &stub([]), "export GJC_TMUX_COMMAND=no-such-tmux; gjc --tmux; echo ended $?", "");
     assert!(out.out().contains("--tmux needs tmux, and no-such-tmux cannot be started"), "{out}");
-    assert!(out.out().contains("install tmux 3.2 or later, or leave --tmux out") && out.out().contains("ended 1"), "{out}");
+    assert!(
+        out.out().contains("install tmux 3.2 or later, or leave --tmux out") && out.out().contains("ended 1"),
+        "{out}"
+    );
     // What stands in the way of a worktree is said before tmux begins.
     let tmux = "export GJC_TMUX_COMMAND=no-such-tmux; gjc --tmux";
     for (script, code, says) in [

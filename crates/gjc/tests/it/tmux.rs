@@ -35,8 +35,10 @@ impl<'h> Own<'h> {
     }
 
     fn in_terminal(&self, stub: &Stub, script: &str) -> Output {
-        let script =
-            format!("export TERM=xterm-256color GJC_TMUX_COMMAND='{}'; {script}; echo ended $?", self.program.display());
+        let script = format!(
+            "export TERM=xterm-256color GJC_TMUX_COMMAND='{}'; {script}; echo ended $?",
+            self.program.display()
+        );
         in_terminal(self.home, stub, &script, "")
     }
 
@@ -65,7 +67,7 @@ fn gjc_runs_in_a_session_of_tmux_that_outlives_the_terminal() {
     let sessions = tmux.sessions();
     assert!(sessions.len() == 1 && sessions[0].starts_with("gjc-기능-로그인-"), "{sessions:?}");
     let target = format!("={}:", sessions[0]);
-    let shown = tmux.ask(&["capture-pane", "-p", "-J", "-t", &target]);
+    let shown = tmux.ask(&["capture-pane", "-p", "-J", "-S", "-", "-t", &target]);
     assert!(shown.contains("the terminal interface is not part of this version"), "{shown}");
     let tags = tmux.ask(&["display-message", "-p", "-t", &target, "#{@gjc-branch} #{@gjc-project}"]);
     assert_eq!(tags.trim_end(), format!("기능/로그인 {}", main.display()));

@@ -15,7 +15,8 @@ type Kept = (BTreeMap<PathBuf, Option<Vec<u8>>>, Vec<Vec<u8>>, [String; 3]);
 fn kept(home: &Home, repo: &Path) -> Kept {
     let files = tree(repo).into_iter().filter(|(path, _)| !path.starts_with(repo.join(".git"))).collect();
     let own = ["config", "index", "HEAD", "info/exclude"].map(|name| fs::read(repo.join(".git").join(name)).unwrap());
-    let says = [&["stash", "list"][..], &["status", "--porcelain"], &["diff", "--cached"]].map(|args| git(home, repo, args));
+    let says =
+        [&["stash", "list"][..], &["status", "--porcelain"], &["diff", "--cached"]].map(|args| git(home, repo, args));
     (files, own.into(), says)
 }
 
@@ -49,7 +50,10 @@ fn what_a_person_works_on_stays_as_it_is() {
     let file = the_session(&home);
     let there = PathBuf::from(lines(&file)[0]["cwd"].as_str().unwrap());
     assert_eq!(fs::read_to_string(there.join("메모.txt")).unwrap(), "worktree에서\n");
-    assert!(!there.join(".env").exists() && !there.join("더함.txt").exists(), "what is in no commit does not come along");
+    assert!(
+        !there.join(".env").exists() && !there.join("더함.txt").exists(),
+        "what is in no commit does not come along"
+    );
     // The next start finds it, with what was left in it, and says so.
     let out = ask(&home, &stub, "다음").args(["-w", "기능/로그인", "-c"]).cwd(&main).output().ok();
     assert!(out.err().contains("gjc: the worktree of the branch 기능/로그인: "), "{out}");
@@ -104,7 +108,8 @@ fn nothing_of_the_repository_s_settings_runs_and_what_is_missing_is_said() {
     }
     // A person's own: the program of LFS is gone.
     home.write("home/.gitconfig", "[filter \"lfs\"]\n\tprocess = no-such-lfs filter-process\n\trequired = true\n");
-    let run = |stub: &_| ask(&home, stub, "x").args(["-w", "일"]).cwd(&main).env_remove("GIT_CONFIG_COUNT").output().ok();
+    let run =
+        |stub: &_| ask(&home, stub, "x").args(["-w", "일"]).cwd(&main).env_remove("GIT_CONFIG_COUNT").output().ok();
     let out = run(&stub([text("네")]));
     for says in [
         "the filter own of the repository's own settings did not run",
