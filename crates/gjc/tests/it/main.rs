@@ -15,8 +15,8 @@ mod clone;
 mod damage;
 mod demo;
 mod doctor;
-#[cfg(feature = "failpoints")]
 mod dump;
+#[cfg(feature = "failpoints")]
 mod durability;
 mod endings;
 mod errors;
@@ -52,6 +52,9 @@ mod settings;
 mod skills;
 mod start;
 mod switching;
+#[cfg(feature = "failpoints")]
+mod switching_fails;
 mod taken_away;
 mod trash;
+mod ways;
 mod wires;
