@@ -82,7 +82,7 @@ pub(crate) struct SessionArgs {
     pub(crate) quiet: bool,
     /// Go on with the session that this terminal had in this folder, else with the folder's newest; a new one where there is
     /// none.
-    #[arg(short, long = "continue", conflicts_with_all = ["resume", "fork"])]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "fork"])]
     pub(crate) go_on: bool,
     /// Go on with a session: the beginning of its id, or its file. Without one, this folder's sessions are shown.
     #[arg(short, long, value_name = "ID|PATH", num_args = 0..=1)]
@@ -348,6 +348,26 @@ pub(crate) enum PromptsCommand {
 pub(crate) enum Sessions {
     /// All sessions, newest first.
     List {
+        /// The logs of subagents too.
+        #[arg(long)]
+        subagents: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sessions that hold all of these words, newest first, and where; exit code 1 if none does.
+    ///
+    /// Searched are titles, folders, what people and models said, names and paths of tool calls, and the beginnings of results.
+    Search {
+        /// The words, in any order and case; 한글 with or without particles.
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Only sessions of this folder.
+        #[arg(long)]
+        here: bool,
+        /// At most so many.
+        #[arg(short, long, value_name = "N", default_value_t = 20)]
+        number: usize,
         /// One JSON object.
         #[arg(long)]
         json: bool,

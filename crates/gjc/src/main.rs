@@ -21,6 +21,7 @@ mod du;
 mod dump;
 mod export;
 mod failure;
+mod finding;
 mod history;
 mod hooks;
 mod instructions;

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
-use gjc_store::{NotResolved, SessionInfo, is_path_like, resolve, sweep, sweep_all};
+use gjc_store::{SessionInfo, Store, is_path_like};
 use gjc_tools::is_secret;
 use gjc_workspace::{Worktree, check_name, worktree};
 use std::ffi::OsString;
@@ -119,43 +119,37 @@ impl Which {
         let here = worktree.as_ref().map_or(here, |worktree| worktree.cwd.clone());
         let from = match (found, wanted) {
             (Some(path), _) if args.fork.is_some() => From::ForkOf(path),
+            // Who asks for a worktree has said where the session is to go on.
+            (Some(path), Some(_)) if worktree.is_some() => From::File(path),
             (Some(path), Some(word)) => or_fork(args, &here, path, word)?,
             _ if args.go_on => latest(env, args, &here, &mut notices)?.map_or(From::Nothing, From::File),
             _ => From::Nothing,
         };
-        let stays_here = args.cwd.is_some() || matches!(from, From::ForkOf(_));
+        let stays_here = args.cwd.is_some() || worktree.is_some() || matches!(from, From::ForkOf(_));
         Ok(Self { here, stays_here, from, notices, worktree })
     }
 }
 
-/// The sessions of the run's folder of sessions, newest first.
+/// The run's folder of sessions.
+fn store(env: &Env, args: &SessionArgs) -> Store {
+    match &args.session_dir {
+        Some(flat) => Store::flat(&env.dirs.agent, flat),
+        None => Store::new(&env.dirs.agent),
+    }
+}
+
+/// Its sessions, newest first.
 fn all(env: &Env, args: &SessionArgs) -> Result<Vec<SessionInfo>, Failure> {
-    let swept = match &args.session_dir {
-        Some(flat) => sweep(&OsFs, flat),
-        None => sweep_all(&OsFs, &env.dirs.sessions()),
-    };
-    let (infos, _) = swept.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
-    Ok(infos)
+    let listing = store(env, args).list();
+    let listing = listing.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
+    Ok(listing.sessions)
 }
 
 /// The file that a word means.
 fn find(env: &Env, args: &SessionArgs, here: &Path, word: &str) -> Result<PathBuf, Failure> {
-    if args.session_dir.is_none() || is_path_like(word) {
-        // A path is one of the shell that it was typed in.
-        let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
-        return Ok(resolve(&OsFs, &env.dirs.sessions(), &from, word)?);
-    }
-    let lower = word.to_lowercase();
-    let begins = |info: &SessionInfo| !word.is_empty() && info.id.to_lowercase().starts_with(&lower);
-    let mut matches: Vec<SessionInfo> = all(env, args)?.into_iter().filter(begins).collect();
-    if let Some(whole) = matches.iter().position(|info| info.id.to_lowercase() == lower) {
-        return Ok(matches.swap_remove(whole).path);
-    }
-    match matches.len() {
-        0 => Err(NotResolved::Unknown(word.into()).into()),
-        1 => Ok(matches.swap_remove(0).path),
-        _ => Err(NotResolved::Ambiguous { word: word.into(), matches }.into()),
-    }
+    // A path is one of the shell that it was typed in.
+    let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
+    Ok(store(env, args).resume(&from, word)?)
 }
 
 /// The session of a file goes on, or, where its id has led into another project, a person may have a fork of it here.
@@ -166,7 +160,8 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
     if !elsewhere {
         return Ok(From::File(path));
     }
-    let ways = format!("go on there: gjc --cwd {cwd} --resume {word}; a fork of it here: gjc --fork {word}");
+    let there = out::word(&cwd);
+    let ways = format!("go on there: gjc --cwd {there} --resume {word}; a fork of it here: gjc --fork {word}");
     if args.mode != Mode::Text || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::new(format!("Session \"{word}\" is in another project ({cwd}).")).hint(ways));
     }
@@ -192,19 +187,27 @@ fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>)
     if let Some(info) = infos.iter().filter(real).find(|info| same_folder(&info.cwd, here)) {
         return Ok(Some(info.path.clone()));
     }
-    // The folder itself may have had another path until yesterday.
-    let gone = |info: &&SessionInfo| {
-        let path = Path::new(&info.cwd);
-        path.is_absolute() && same_name(path, here) && !path.exists()
-    };
-    if let Some(moved) = infos.iter().filter(real).find(gone) {
-        notices.push(format!(
-            "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
-            moved.cwd, moved.id
-        ));
-    }
+    notices.extend(moved(&infos, here));
     notices.push(format!("there is no session of {} yet; this is a new one", here.display()));
     Ok(None)
+}
+
+/// What may be this folder's sessions of the time when it had another path: those of a folder that is gone. One that was moved
+/// has kept its name, one that was renamed its place; a worktree that was removed stood beside its checkout.
+fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
+    let gone = |info: &&SessionInfo| {
+        let path = Path::new(&info.cwd);
+        info.messages > 0 && path.is_absolute() && !path.exists() && !same_folder(&info.cwd, here)
+    };
+    let gone: Vec<&SessionInfo> = infos.iter().filter(gone).collect();
+    let worktrees = format!("{}.gjc-worktrees", here.display());
+    let likely: [&dyn Fn(&Path) -> bool; 3] =
+        [&|path| same_name(path, here), &|path| path.starts_with(&worktrees), &|path| path.parent() == here.parent()];
+    let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
+    Some(format!(
+        "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
+        newest.cwd, newest.id
+    ))
 }
 
 /// Whether a file is a session of this folder that has something to go on with.
@@ -215,7 +218,7 @@ fn is_real_session(path: &Path, here: &Path) -> bool {
 }
 
 /// Whether a recorded folder is this one: by its spelling in any normal form of Unicode, or by its real path.
-fn same_folder(recorded: &str, here: &Path) -> bool {
+pub(crate) fn same_folder(recorded: &str, here: &Path) -> bool {
     let nfc = |path: &Path| path.to_string_lossy().nfc().collect::<String>();
     let path = Path::new(recorded);
     path.is_absolute()
@@ -255,14 +258,18 @@ async fn checkout(env: &Env, here: &Path, name: Option<&str>, notices: &mut Vec<
             "the filter {filter} of the repository's own settings did not run; its files are as git keeps them"
         ));
     }
+    for filter in &found.failed_filters {
+        notices.push(format!("the filter {filter} failed, so its files are as git keeps them"));
+    }
     Ok(found)
 }
 
 /// What `--resume` without a value shows: this folder's sessions, newest first, and how to go on with one.
 pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let here = real_dir(args.cwd.as_deref().unwrap_or(Path::new(".")))?;
-    let infos = all(env, args)?.into_iter().filter(|info| info.messages > 0 && same_folder(&info.cwd, &here));
-    let infos: Vec<SessionInfo> = infos.collect();
+    let all = all(env, args)?;
+    let infos: Vec<&SessionInfo> =
+        all.iter().filter(|info| info.messages > 0 && same_folder(&info.cwd, &here)).collect();
     for info in &infos {
         let when = info.modified.to_string();
         let when = when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z");
@@ -273,6 +280,9 @@ pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> 
     match infos.first() {
         Some(newest) => out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", newest.id)),
         None => out::talk("There are no sessions of this folder yet. All folders: gjc sessions list"),
+    }
+    if let Some(moved) = moved(&all, &here) {
+        out::talk(&format!("gjc: {moved}"));
     }
     Ok(ExitCode::SUCCESS)
 }

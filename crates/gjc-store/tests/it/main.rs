@@ -3,8 +3,9 @@
 
 mod campaign;
 mod corpora;
-
+mod finding;
 mod history;
+mod searching;
 mod trash;
 mod usage;
 
