@@ -102,6 +102,8 @@ fn replace<F: Fs>(fs: &F, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
     use super::*;
     use gjc_log::fs::OsFs;
 

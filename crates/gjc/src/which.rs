@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::world::real_dir;
 use crate::{breadcrumbs, out};
 use clap::ArgMatches;
-use gjc_entry::{Env, Skeleton, Source as _, Vars};
+use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
-use gjc_store::{NotResolved, SessionInfo, is_path_like, resolve, sweep, sweep_all};
+use gjc_store::{SessionInfo, Store, is_path_like};
 use gjc_tools::is_secret;
 use gjc_workspace::{Worktree, check_name, worktree};
 use std::ffi::OsString;
@@ -41,6 +41,8 @@ pub(crate) enum From {
     File(PathBuf),
     /// A new one with all entries of this file.
     ForkOf(PathBuf),
+    /// A new one with what this file holds up to an entry; before all of them without one.
+    BranchOf(PathBuf, Option<EntryId>),
 }
 
 impl From {
@@ -48,7 +50,7 @@ impl From {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Nothing => None,
-            Self::File(path) | Self::ForkOf(path) => Some(path),
+            Self::File(path) | Self::ForkOf(path) | Self::BranchOf(path, _) => Some(path),
         }
     }
 }
@@ -128,34 +130,26 @@ impl Which {
     }
 }
 
-/// The sessions of the run's folder of sessions, newest first.
+/// The run's folder of sessions.
+fn store(env: &Env, args: &SessionArgs) -> Store {
+    match &args.session_dir {
+        Some(flat) => Store::flat(&env.dirs.agent, flat),
+        None => Store::new(&env.dirs.agent),
+    }
+}
+
+/// Its sessions, newest first.
 fn all(env: &Env, args: &SessionArgs) -> Result<Vec<SessionInfo>, Failure> {
-    let swept = match &args.session_dir {
-        Some(flat) => sweep(&OsFs, flat),
-        None => sweep_all(&OsFs, &env.dirs.sessions()),
-    };
-    let (infos, _) = swept.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
-    Ok(infos)
+    let listing = store(env, args).list();
+    let listing = listing.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
+    Ok(listing.sessions)
 }
 
 /// The file that a word means.
 fn find(env: &Env, args: &SessionArgs, here: &Path, word: &str) -> Result<PathBuf, Failure> {
-    if args.session_dir.is_none() || is_path_like(word) {
-        // A path is one of the shell that it was typed in.
-        let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
-        return Ok(resolve(&OsFs, &env.dirs.sessions(), &from, word)?);
-    }
-    let lower = word.to_lowercase();
-    let begins = |info: &SessionInfo| !word.is_empty() && info.id.to_lowercase().starts_with(&lower);
-    let mut matches: Vec<SessionInfo> = all(env, args)?.into_iter().filter(begins).collect();
-    if let Some(whole) = matches.iter().position(|info| info.id.to_lowercase() == lower) {
-        return Ok(matches.swap_remove(whole).path);
-    }
-    match matches.len() {
-        0 => Err(NotResolved::Unknown(word.into()).into()),
-        1 => Ok(matches.swap_remove(0).path),
-        _ => Err(NotResolved::Ambiguous { word: word.into(), matches }.into()),
-    }
+    // A path is one of the shell that it was typed in.
+    let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
+    Ok(store(env, args).resume(&from, word)?)
 }
 
 /// The session of a file goes on, or, where its id has led into another project, a person may have a fork of it here.

@@ -12,6 +12,7 @@
 
 #![allow(clippy::print_stdout, reason = "its output is what a bench is for")]
 
+use crate::disk::Disk;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
@@ -46,13 +47,34 @@ impl Row {
         Self { name: name.into(), command }
     }
 
+    /// A job of this executable on a file system that is mounted for it alone.
+    #[must_use]
+    pub fn job_on(disk: &Disk, name: &str, job: &str, arguments: &[&Path]) -> Self {
+        let own = std::env::current_exe().expect("a program knows where it is");
+        let mut command = disk.command(&own);
+        command.args(["job", job]).args(arguments);
+        // A row has no variables of its own.
+        let variables =
+            command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.display(), value?.display())));
+        let words =
+            std::iter::once(command.get_program()).chain(command.get_args()).map(|word| word.display().to_string());
+        Self { name: name.into(), command: std::iter::once("env".into()).chain(variables).chain(words).collect() }
+    }
+
     /// pi's own open and context of a file; `None` where the package is not installed.
     #[must_use]
     pub fn pi(file: &Path) -> Option<Self> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pi/open-session.mjs");
+        Self::pi_script("pi 0.73.1", "open-session.mjs", &[&file.display()])
+    }
+
+    /// What pi makes of it, by a script of the folder `pi`; `None` where the package is not installed.
+    #[must_use]
+    pub fn pi_script(name: &str, script: &str, arguments: &[&dyn std::fmt::Display]) -> Option<Self> {
+        let script = format!("{}/pi/{script}", env!("CARGO_MANIFEST_DIR"));
         let module = PathBuf::from(std::env::var_os("GJC_PI_MODULE")?);
-        let command = ["node".into(), script.into(), module.display().to_string(), file.display().to_string()];
-        module.join("dist/index.js").is_file().then(|| Self { name: "pi 0.73.1".into(), command: command.into() })
+        let command = ["node".into(), script, module.display().to_string()];
+        let command = command.into_iter().chain(arguments.iter().map(ToString::to_string)).collect();
+        module.join("dist/index.js").is_file().then(|| Self { name: name.into(), command })
     }
 }
 

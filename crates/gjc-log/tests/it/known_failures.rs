@@ -1,12 +1,18 @@
 //! What has gone wrong in other tools, by the numbers of the list of known failures.
 
+use crate::forks::{header, long};
 use crate::simulated;
-use gjc_entry::SessionId;
+use crate::wrapped::Wrapped;
+use gjc_entry::{Body, Message, SessionId, Source, StopReason, Usage};
 use gjc_log::fs::sim::Fault;
-use gjc_log::fs::{FsFile, Open};
-use gjc_log::{Health, Reader, Repaired, Writer};
-use testkit::log::{add, failure, heal, sync, texts};
-use testkit::session::{answer, user};
+use gjc_log::fs::{Fs, FsFile, Open, OsFs, mkdir_all_durable};
+use gjc_log::{Health, Reader, Repaired, Writer, carry_artifacts, fork};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use testkit::log::{Bench, add, failure, heal, sync, texts};
+use testkit::session::{answer, assistant, user};
 
 both!(k02_a_tail_cut_inside_a_code_point_stops_no_append, bench => {
     let mut writer = bench.create();
@@ -108,4 +114,98 @@ both!(k10_after_a_fork_both_sessions_can_be_resumed, bench => {
     let (loaded, repaired) = Writer::open(bench.env(), &fork).unwrap();
     assert_eq!((texts(&loaded.value), repaired), (vec!["하나".to_owned(), "둘".into()], Repaired::Nothing));
     assert_eq!(loaded.value.header().id.to_string(), "fork");
+});
+
+both!(k38_what_is_said_after_a_fork_stands_in_the_fork_alone, bench => {
+    drop(long(&bench, 2, 30_000));
+    let before = bench.bytes();
+    let to = bench.root.join(header("b").file_name());
+    fork(&*bench.fs, &bench.path(), &to, header("b")).unwrap();
+    let mut child = Writer::open(bench.env(), &to).unwrap().0.value;
+    add(&mut child, user("갈래의 물음"));
+    add(&mut child, answer("갈래의 답"));
+    sync(&mut child).unwrap();
+    assert!(bench.bytes() == before, "no byte of the parent");
+});
+
+both!(k40_file_name_header_and_parent_agree_from_the_first_message_on, bench => {
+    let mut writer = bench.create();
+    let first = writer.append(gjc_log::Batch::One(testkit::session::draft(user("하나")))).unwrap().ids[0].clone();
+    add(&mut writer, answer("둘"));
+    sync(&mut writer).unwrap();
+    // Before the first message, and with it.
+    for (id, upto) in [("before", None), ("with", Some(&first))] {
+        let path = bench.root.join(header(id).file_name());
+        let mut made = Writer::branch(bench.env(), &writer, upto, path.clone(), header(id)).unwrap();
+        add(&mut made, answer("셋"));
+        sync(&mut made).unwrap();
+        drop(made);
+        let read = Reader::open(&*bench.fs, &path).unwrap().value;
+        assert!(path.file_stem().unwrap().to_str().unwrap().ends_with(&format!("_{}", read.header().id)), "{path:?}");
+        assert_eq!(read.header().parent.as_deref(), bench.path().to_str());
+    }
+});
+
+/// What a fork of a session with so many children asks of the disk, and what it changes there.
+fn price(children: usize) -> (u64, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(Arc::new(OsFs), dir.path());
+    drop(long(&bench, 2, 30_000));
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    mkdir_all_durable(&OsFs, &old).unwrap();
+    std::fs::write(old.join("1.bash.log"), "출력").unwrap();
+    for child in 0..children {
+        std::fs::write(old.join(format!("{child}-Child.jsonl")), "{}\n").unwrap();
+    }
+    let disk = Wrapped::new(OsFs, false);
+    fork(&disk, &bench.path(), &bench.root.join("fork.jsonl"), header("fork")).unwrap();
+    assert_eq!(carry_artifacts(&disk, &old, &new), None);
+    assert_eq!(OsFs.list(&new).unwrap(), [new.join("1.bash.log")]);
+    (disk.hooks.asked.load(Ordering::Relaxed), disk.hooks.steps.load(Ordering::SeqCst))
+}
+
+#[test]
+fn k41_a_fork_costs_the_same_however_many_children_there_are() {
+    let (none, many) = (price(0), price(200));
+    assert_eq!(many, none, "asked, changed");
+    assert!(none.0 < 20, "{none:?}");
+}
+
+/// What the answers of these files cost: an entry is the same one in each file that has it, and counts once.
+fn tokens<F: Fs>(fs: &F, files: &[&Path]) -> (u64, u64) {
+    let (mut by_id, mut by_line) = (BTreeMap::new(), 0);
+    for file in files {
+        let read = Reader::open(fs, file).unwrap().value;
+        let tree = read.skeleton().unwrap();
+        for (ordinal, node) in tree.iter() {
+            if let Body::Message(Message::Assistant(said)) = &read.body(node.at()).unwrap().body {
+                by_id.insert(tree.id(ordinal).to_string(), said.usage.total_tokens);
+                by_line += said.usage.total_tokens;
+            }
+        }
+    }
+    (by_id.values().sum(), by_line)
+}
+
+both!(k42_what_was_copied_is_known_by_its_ids_and_counts_once, bench => {
+    let spent = |total_tokens| {
+        let said = assistant(Vec::new(), StopReason::Stop);
+        Body::Message(Message::Assistant(gjc_entry::AssistantMessage { usage: Usage { total_tokens, ..Usage::default() }, ..said }))
+    };
+    let mut writer = bench.create();
+    add(&mut writer, user("하나"));
+    add(&mut writer, spent(100));
+    sync(&mut writer).unwrap();
+    let (forked, branched) = (bench.root.join("f.jsonl"), bench.root.join("b.jsonl"));
+    fork(&*bench.fs, &bench.path(), &forked, header("f")).unwrap();
+    let leaf = writer.skeleton().unwrap().id(writer.leaf().unwrap());
+    let mut branch = Writer::branch(bench.env(), &writer, Some(&leaf), branched.clone(), header("b")).unwrap();
+    add(&mut branch, spent(7));
+    sync(&mut branch).unwrap();
+    let mut fork = Writer::open(bench.env(), &forked).unwrap().0.value;
+    add(&mut fork, spent(50));
+    sync(&mut fork).unwrap();
+    let source = bench.path();
+    assert_eq!(tokens(&*bench.fs, &[&source, &forked]), (150, 250));
+    assert_eq!(tokens(&*bench.fs, &[&source, &forked, &branched]), (157, 357));
 });

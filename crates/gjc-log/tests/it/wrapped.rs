@@ -35,6 +35,8 @@ pub(crate) struct Hooks {
     pub(crate) dies_before: AtomicU64,
     /// Such steps so far.
     pub(crate) steps: AtomicU64,
+    /// Files that were opened or asked about, and folders that were listed.
+    pub(crate) asked: AtomicU64,
 }
 
 impl Hooks {
@@ -42,6 +44,10 @@ impl Hooks {
         if self.steps.fetch_add(1, Ordering::SeqCst) + 1 == self.dies_before.load(Ordering::SeqCst) {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
+    }
+
+    fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Holds the next sync: a message when it has begun, and what lets it go on.
@@ -70,6 +76,7 @@ impl<F: Fs> Fs for Wrapped<F> {
         if how == Open::CreateNew {
             self.hooks.step();
         }
+        self.hooks.ask();
         Ok(WrappedFile { inner: self.inner.open(path, how)?, hooks: Arc::clone(&self.hooks) })
     }
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -88,7 +95,12 @@ impl<F: Fs> Fs for Wrapped<F> {
         self.inner.sync_dir(dir)
     }
     fn stat(&self, path: &Path) -> io::Result<Stat> {
+        self.hooks.ask();
         self.inner.stat(path)
+    }
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        self.hooks.ask();
+        self.inner.lstat(path)
     }
     fn mkdir(&self, dir: &Path) -> io::Result<()> {
         self.hooks.step();
@@ -99,6 +111,7 @@ impl<F: Fs> Fs for Wrapped<F> {
         self.inner.unlink(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        self.hooks.ask();
         self.inner.list(dir)
     }
     fn owner(&self) -> Owner {

@@ -1,7 +1,7 @@
-//! What opening and appending to a session costs: the rows of the bench executables beside the code.
+//! What opening, appending to and forking a session costs: the rows of the bench executables beside the code.
 //!
-//! `benches/log.rs` of gjc-log and `benches/context.rs` of gjc-context say which rows there are, make their files, and do
-//! each job in a process of its own that reports its time; here they are only run.
+//! `benches/log.rs` and `benches/fork.rs` of gjc-log and `benches/context.rs` of gjc-context say which rows there are, make
+//! their files, and do each job in a process of its own that reports its time; here they are only run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ struct Job {
     command: Vec<String>,
 }
 
-/// All suites of both executables. Their files (1.2 GB) stay under the target folder.
+/// All suites of these executables. Their files (1.2 GB) stay under the target folder.
 ///
 /// # Errors
 /// When they cannot be built, or do not answer.
-pub(super) fn groups(bench: &Bench, workspace: &Workspace) -> Result<Vec<Group>> {
+pub(super) fn groups(bench: &Bench, workspace: &Workspace, names: &[&str]) -> Result<Vec<Group>> {
     let folder = workspace.target.join("tmp");
     let mut groups = Vec::new();
-    for program in build(workspace)? {
+    for program in build(workspace, names)? {
         let mut command = Command::new(&program);
         command.arg("rows").arg(&folder);
         if bench.cache.pi_module().is_dir() {
@@ -60,14 +60,16 @@ fn group(suite: Suite, path: &OsString) -> Group {
 }
 
 /// Builds the executables and answers where they are.
-fn build(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+fn build(workspace: &Workspace, names: &[&str]) -> Result<Vec<PathBuf>> {
     let manifest = workspace.root.join("Cargo.toml");
     let mut command = Command::new("cargo");
-    command.args(["bench", "--no-run", "-p", "gjc-log", "-p", "gjc-context", "--bench", "log", "--bench", "context"]);
+    command.args(["bench", "--no-run", "-p", "gjc-log", "-p", "gjc-context"]);
+    command.args(names.iter().flat_map(|name| ["--bench", name]));
     command.args(["--message-format", "json-render-diagnostics", "--manifest-path"]).arg(manifest);
     let said = shell::capture(&mut command)?;
     let programs: Vec<PathBuf> = said.lines().filter_map(executable).collect();
-    ensure!(programs.len() == 2, "cargo built {} bench executables instead of 2", programs.len());
+    let (built, wanted) = (programs.len(), names.len());
+    ensure!(built == wanted, "cargo built {built} bench executables instead of {wanted}");
     Ok(programs)
 }
 

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 mod log;
+mod sessions;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -69,6 +70,8 @@ struct Bench {
     gjc: PathBuf,
     /// The stub model server.
     stub: PathBuf,
+    /// What makes session files.
+    bulk: PathBuf,
     cache: Cache,
     path: OsString,
 }
@@ -76,9 +79,16 @@ struct Bench {
 /// All comparisons. Add yours here.
 fn groups(bench: &Bench, workspace: &Workspace, wanted: Option<&str>) -> Result<Vec<Group>> {
     let mut groups = vec![start_up(bench), print_turn(bench)?];
-    // All titles begin with "log: "; other wishes need not wait for files of a gigabyte.
-    if wanted.is_none_or(|text| text.starts_with("log")) {
-        groups.extend(log::groups(bench, workspace)?);
+    // Their titles begin with these words; other wishes need not wait for files of a gigabyte.
+    let asked = |word: &str| wanted.is_none_or(|text| text.starts_with(word));
+    if asked("log") {
+        groups.extend(log::groups(bench, workspace, &["log", "context"])?);
+    }
+    if asked("fork") {
+        groups.extend(log::groups(bench, workspace, &["fork"])?);
+    }
+    if asked("sessions") {
+        groups.extend(sessions::groups(bench, workspace)?);
     }
     Ok(groups)
 }
@@ -185,8 +195,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     shell::run(Command::new("cargo").args(build).arg(manifest))?;
     let cache = Cache::open()?;
     let release = workspace.target.join("release");
-    let bench =
-        Bench { gjc: release.join("gjc"), stub: release.join("testkit-stub"), path: cache.path_variable()?, cache };
+    let bench = Bench {
+        gjc: release.join("gjc"),
+        stub: release.join("testkit-stub"),
+        bulk: release.join("testkit-bulk"),
+        path: cache.path_variable()?,
+        cache,
+    };
     let wanted = |group: &Group| options.group.as_ref().is_none_or(|text| group.title.contains(text.as_str()));
     let groups: Vec<Group> = groups(&bench, &workspace, options.group.as_deref())?.into_iter().filter(wanted).collect();
     ensure!(!groups.is_empty(), "no group has that text in its title");
