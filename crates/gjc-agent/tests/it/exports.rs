@@ -38,7 +38,7 @@ async fn a_page_bears_the_label_of_what_it_holds() {
         (Label { level: Level::Restricted, trusted: false }, "RESTRICTED untrusted"),
     ] {
         let bench = sim();
-        let mut world = knows(&bench, label).await;
+        let world = knows(&bench, label).await;
         let first = world.snapshot().await.label.level;
         assert_eq!(first, label.level);
         let page = bench.root.join("페이지.html");
