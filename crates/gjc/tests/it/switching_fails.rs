@@ -56,15 +56,15 @@ fn steps() -> Vec<Step> {
         },
         Step {
             settings: "hooks:\n  session_before_switch:\n    - echo '{\"decision\":\"block\",\"reason\":\"지금은 안 됩니다\"}'\n",
-            ..Step::new("hook", resume(), "blocked", "지금은 안 됩니다")
+            ..Step::new("hook", resume(), "hook_blocked", "지금은 안 됩니다")
         },
         Step {
             settings: "hooks:\n  session_before_switch:\n    - exit 3\n",
-            ..Step::new("hook that fails", resume(), "blocked", "exit code 3")
+            ..Step::new("hook that fails", resume(), "hook_blocked", "exit code 3")
         },
         Step {
             settings: "hooks:\n  session_before_branch:\n    - echo '{\"decision\":\"block\",\"reason\":\"가지는 안 됩니다\"}'\n",
-            ..Step::new("hook of a branch", json!({"type": "branch", "entry": "ENTRY"}), "blocked", "가지는 안 됩니다")
+            ..Step::new("hook of a branch", json!({"type": "branch", "entry": "ENTRY"}), "hook_blocked", "가지는 안 됩니다")
         },
         Step { before: held, ..Step::new("lock", resume(), "not_switched", "session is open in another process") },
         Step {
