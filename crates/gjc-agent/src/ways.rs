@@ -90,8 +90,12 @@ impl<F: Fs> Actor<F> {
                 Way::Fork
             }
             Command::Branch { entry } => {
-                let busy = Refusal::new("busy", "Wait for the current response to finish or abort it before branching.");
-                self.may_copy(busy, Refusal::new("in_memory", "a session in memory (--no-session) cannot be branched"))?;
+                let busy =
+                    Refusal::new("busy", "Wait for the current response to finish or abort it before branching.");
+                self.may_copy(
+                    busy,
+                    Refusal::new("in_memory", "a session in memory (--no-session) cannot be branched"),
+                )?;
                 let found = self.session.entry(&entry);
                 let Some(Body::Message(Message::User(user))) = found.as_ref().map(|entry| &entry.body) else {
                     let refusal = Refusal::new("invalid_entry", "Invalid entry ID for branching");

@@ -127,7 +127,8 @@ fn what_runs_ends_and_is_stored_and_what_waited_is_given_back() {
     let mut run = rpc(&home, &stub);
     let first = file_of(&event(&mut run, "session"));
     say(&mut run, "1", "첫째");
-    let prompt = |text: &str, mode: &str| json!({"type": "prompt", "parts": [{"text": text, "origin": "typed"}], "mode": mode});
+    let prompt =
+        |text: &str, mode: &str| json!({"type": "prompt", "parts": [{"text": text, "origin": "typed"}], "mode": mode});
     assert_eq!(call(&mut run, "2", &prompt("둘째", "steer"))["outcome"], "accepted");
     stub.wait_for_requests(2, LIMIT);
     assert_eq!(call(&mut run, "3", &prompt("나중에", "follow_up"))["outcome"], "accepted");

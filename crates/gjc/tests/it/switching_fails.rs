@@ -64,7 +64,12 @@ fn steps() -> Vec<Step> {
         },
         Step {
             settings: "hooks:\n  session_before_branch:\n    - echo '{\"decision\":\"block\",\"reason\":\"가지는 안 됩니다\"}'\n",
-            ..Step::new("hook of a branch", json!({"type": "branch", "entry": "ENTRY"}), "hook_blocked", "가지는 안 됩니다")
+            ..Step::new(
+                "hook of a branch",
+                json!({"type": "branch", "entry": "ENTRY"}),
+                "hook_blocked",
+                "가지는 안 됩니다",
+            )
         },
         Step { before: held, ..Step::new("lock", resume(), "not_switched", "session is open in another process") },
         Step {
