@@ -191,6 +191,8 @@ fn hooks_are_asked_before_and_told_after() {
     let new = done(call(&mut run, "2", &json!({"type": "new_session"})));
     done(call(&mut run, "3", &json!({"type": "switch", "session": id_of(&first)})));
     let message = lines(&first).into_iter().find(|line| line["message"]["role"] == "user").unwrap();
+    // While hooks are told, the session is not idle.
+    while done(call(&mut run, "s", &json!({"type": "snapshot"})))["step"] != "idle" {}
     done(call(&mut run, "4", &json!({"type": "branch", "entry": message["id"]})));
     run.close_stdin();
     run.wait().ok();
