@@ -12,7 +12,7 @@ use crate::jobs::{Ask, EndWithActor, JobTable};
 use crate::sessions::{OneSession, Sessions};
 use crate::shell::{Executed, PersonsCommand};
 use crate::storage::due;
-use crate::switch::{Switch, found};
+use crate::switch::{Arrival, Switch, found};
 use crate::turn::Beginning;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -70,6 +70,8 @@ pub(crate) struct Actor<F: Fs> {
     /// The way to another session, and what was said to that already.
     pub(crate) switch: Option<Switch<F>>,
     pub(crate) deferred: VecDeque<Mail>,
+    /// How this session came to be the one that is open, until hooks have heard it.
+    pub(crate) arrival: Option<Arrival>,
     /// Set when the session is left for another.
     pub(crate) left: CancellationToken,
     pub(crate) storage: watch::Receiver<Storage>,
@@ -165,6 +167,7 @@ impl<F: Fs> Actor<F> {
             sessions,
             switch: None,
             deferred: VecDeque::new(),
+            arrival: None,
             left: CancellationToken::new(),
             storage,
             told: Told::Ok,
@@ -179,7 +182,7 @@ impl<F: Fs> Actor<F> {
     /// Lives through sessions until one of them ends.
     async fn run(mut self) {
         while self.live().await == Next::Another {
-            self = self.enter();
+            self = self.enter().await;
         }
         self.end().await;
     }
@@ -194,6 +197,7 @@ impl<F: Fs> Actor<F> {
         if let Err(failure) = begun {
             self.fail("not_stored", failure.to_string(), None);
         }
+        self.tell_hooks_of_arrival().await;
         self.step = StepName::Idle;
         while !self.closing {
             if self.leaves() {
@@ -205,6 +209,11 @@ impl<F: Fs> Actor<F> {
             if let Err(failure) = self.admit_executed() {
                 self.fail("not_stored", failure.to_string(), None);
             }
+            while self.switch.is_none()
+                && let Some((command, reply)) = self.deferred.pop_front()
+            {
+                self.command(command, reply);
+            }
             // What came while the session was neither idle nor in a turn.
             if let Some(prompt) = self.take_queued(|_| true) {
                 self.turns(Beginning::Prompt(prompt)).await;
@@ -213,12 +222,6 @@ impl<F: Fs> Actor<F> {
             // After an abort or a failure nobody waits for what still runs.
             if self.finishing && self.switch.is_none() && !matches!(self.end, None | Some(TurnEnd::Done)) {
                 break;
-            }
-            if self.switch.is_none()
-                && let Some((command, reply)) = self.deferred.pop_front()
-            {
-                self.take(command, reply).await;
-                continue;
             }
             if self.has_arrivals() {
                 self.hear_arrivals().await;
@@ -258,6 +261,9 @@ impl<F: Fs> Actor<F> {
     /// Ends the session and tells everybody who waits for that.
     async fn end(mut self) {
         self.step = StepName::Closing;
+        // A session that was ready to take the place is closed too, and what was made for it alone is taken back.
+        self.switch = None;
+        self.deferred.clear();
         self.keep_changes();
         let ended = self.end_jobs().await;
         gjc_fp::fp!("agent.close.before");

@@ -20,26 +20,30 @@ impl<F: Fs> Actor<F> {
         reply: oneshot::Sender<Outcome>,
     ) -> Option<Prompting> {
         let prompt = Prompting { parts, mode };
-        let mut pictures = prompt.parts.iter().filter_map(|part| part.picture.as_ref());
-        let empty = prompt.text().trim().is_empty() && pictures.clone().next().is_none();
-        let human =
-            prompt.parts.iter().all(|part| matches!(part.origin, Origin::Typed | Origin::Paste | Origin::Media));
-        let outcome = if self.closing || self.step == StepName::Closing {
-            closed()
-        } else if empty {
-            Outcome::Refused(Refusal::new("empty_prompt", "the prompt is empty").hint("say something"))
-        } else if !human {
-            let why = "a prompt's origin must be typed, paste or media";
-            Outcome::Refused(Refusal::new("bad_origin", why))
-        } else if let Some(refusal) = pictures.find_map(|picture| gjc_tools::check_picture(picture).err()) {
-            Outcome::Refused(refusal)
-        } else {
-            Outcome::Accepted
+        let outcome = match self.check_prompt(&prompt) {
+            _ if self.closing || self.step == StepName::Closing => closed(),
+            Ok(()) => Outcome::Accepted,
+            Err(refusal) => Outcome::Refused(refusal),
         };
         let accepted = matches!(outcome, Outcome::Accepted);
         let _ = reply.send(outcome);
         gjc_fp::fp!("agent.prompt.replied");
         accepted.then_some(prompt)
+    }
+
+    /// Whether a prompt is one.
+    pub(crate) fn check_prompt(&self, prompt: &Prompting) -> Result<(), Refusal> {
+        let mut pictures = prompt.parts.iter().filter_map(|part| part.picture.as_ref());
+        let empty = prompt.text().trim().is_empty() && pictures.clone().next().is_none();
+        let human =
+            prompt.parts.iter().all(|part| matches!(part.origin, Origin::Typed | Origin::Paste | Origin::Media));
+        if empty {
+            Err(Refusal::new("empty_prompt", "the prompt is empty").hint("say something"))
+        } else if !human {
+            Err(Refusal::new("bad_origin", "a prompt's origin must be typed, paste or media"))
+        } else {
+            pictures.find_map(|picture| gjc_tools::check_picture(picture).err()).map_or(Ok(()), Err)
+        }
     }
 
     /// Any command but a prompt that begins a turn. Never waits.
@@ -107,19 +111,34 @@ impl<F: Fs> Actor<F> {
             }
             Command::SetThinking { level } => self.set_thinking(level),
             Command::SetTier { tier } => self.set_tier(tier),
-            Command::Switch { .. } | Command::NewSession => {
+            Command::Switch { .. }
+            | Command::NewSession
+            | Command::Fork { .. }
+            | Command::Branch { .. }
+            | Command::MoveSession { .. }
+            | Command::DeleteSession { .. } => {
                 self.begin_switch(command, reply);
                 return;
+            }
+            Command::Rename { name } => {
+                let outcome = self.rename(&name);
+                let renamed = matches!(outcome, Outcome::Done { .. });
+                let _ = reply.send(outcome);
+                if renamed {
+                    self.tell_name();
+                }
+                return;
+            }
+            Command::Session => as_value("no_report", serde_json::to_value(self.report())),
+            Command::Tree { filter, from, limit } => {
+                as_value("no_tree", serde_json::to_value(self.session.tree(filter, from, limit)))
             }
             Command::Export { path, force } => {
                 self.export(path, force, reply);
                 return;
             }
             Command::Rescue => self.rescue(),
-            Command::Snapshot => match serde_json::to_value(self.snapshot()) {
-                Ok(value) => Outcome::Done { value },
-                Err(error) => Outcome::Refused(Refusal::new("no_snapshot", error.to_string())),
-            },
+            Command::Snapshot => as_value("no_snapshot", serde_json::to_value(self.snapshot())),
             Command::Dump => self.dump(),
             Command::Close => {
                 self.closing = true;
@@ -221,6 +240,14 @@ impl<F: Fs> Actor<F> {
         let prompt = self.queue.remove(index);
         self.tell_queue();
         prompt
+    }
+}
+
+/// What a command gives, as the value of its reply.
+fn as_value(code: &str, given: serde_json::Result<serde_json::Value>) -> Outcome {
+    match given {
+        Ok(value) => Outcome::Done { value },
+        Err(error) => Outcome::Refused(Refusal::new(code, error.to_string())),
     }
 }
 

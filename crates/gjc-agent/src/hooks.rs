@@ -15,7 +15,8 @@ use gjc_flow::Labelled;
 use gjc_log::fs::Fs;
 use gjc_process::{Exit, OutputCap, Spawn, Stdin};
 use gjc_protocol::{
-    EventBody, HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict, LabelInfo, TurnEnd,
+    EventBody, HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict, LabelInfo, OtherSession,
+    Refusal, SwitchReason, TurnEnd,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -208,8 +209,8 @@ impl Set {
         let ran = gjc_process::run(spawn, cancel.clone(), None).await;
         let finished = ran.map_err(|error| Why::NotStarted(error.to_string()))?;
         match finished.exit {
-            // Nobody reads what is printed at the end of a turn, however long it is.
-            Exit::Code(0) if finished.output.truncated && hook.event != HookEvent::TurnEnd => Err(Why::TooMuch),
+            // Nobody reads what some of them print, however long it is.
+            Exit::Code(0) if finished.output.truncated && hook.event.is_answered() => Err(Why::TooMuch),
             Exit::Code(0) => Ok(finished.output.head),
             Exit::Code(code) => Err(Why::Code(code)),
             Exit::Signal(signal) => Err(Why::Signal(signal)),
@@ -219,7 +220,58 @@ impl Set {
     }
 }
 
+/// Asks hooks that guard while the actor goes on: as the session is at the moment in which it was made.
+pub(crate) struct Guards {
+    hooks: Hooks,
+    /// As a call of it is told; `what` is another each time.
+    session: String,
+    file: Option<String>,
+    label: LabelInfo,
+    cwd: PathBuf,
+    cancel: CancellationToken,
+}
+
+impl Guards {
+    /// Whether the session may be left.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) async fn may(&self, what: HookBody) -> Result<(), Refusal> {
+        let Some(set) = self.hooks.of(what.event()) else { return Ok(()) };
+        let (session, file, cwd) = (self.session.clone(), self.file.clone(), self.cwd.display().to_string());
+        let call = HookCall { session, cwd, file, label: self.label, what };
+        let hint = "change the hook, or do what it asks for";
+        match set.judge(call, &self.cwd, &self.cancel).await {
+            Judged::Passed => Ok(()),
+            Judged::Blocked(reason) => {
+                Err(Refusal::new("hook_blocked", format!("a hook keeps this session open: {reason}")).hint(hint))
+            }
+            Judged::Broken(broken) => {
+                Err(Refusal::new("hook_blocked", format!("this session stays open: {broken}")).hint(hint))
+            }
+            Judged::Cancelled => Err(taken_back()),
+        }
+    }
+}
+
+/// The answer to a switch that was taken back.
+pub(crate) fn taken_back() -> Refusal {
+    Refusal::new("aborted", "the switch was taken back; nothing has changed")
+}
+
 impl<F: Fs> Actor<F> {
+    /// Who is asked whether the session may be left.
+    pub(crate) fn guards(&self, cancel: CancellationToken) -> Guards {
+        Guards {
+            hooks: self.config.hooks.clone(),
+            session: self.session.id().to_string(),
+            file: self.session.log().file_path().map(|path| path.display().to_string()),
+            label: LabelInfo::from(self.session.labels().label()),
+            cwd: self.config.cwd.clone(),
+            cancel,
+        }
+    }
+
     /// What hooks that guard say of each of these.
     pub(crate) async fn judge(&mut self, what: Vec<HookBody>) -> Vec<Judged> {
         let Some(set) = what.first().and_then(|first| self.config.hooks.of(first.event())) else {
@@ -315,6 +367,15 @@ impl<F: Fs> Actor<F> {
         if !self.closing && self.config.hooks.any(HookEvent::TurnEnd) {
             self.cancel = CancellationToken::new();
             self.tell(vec![HookBody::TurnEnd { end }]).await;
+        }
+    }
+
+    /// Tells hooks of which session this one has taken the place.
+    pub(crate) async fn tell_arrival(&mut self, reason: SwitchReason, previous: OtherSession) {
+        self.cancel = CancellationToken::new();
+        self.tell(vec![HookBody::SessionSwitch { reason, previous: previous.clone() }]).await;
+        if reason == SwitchReason::Branch {
+            self.tell(vec![HookBody::SessionBranch { previous }]).await;
         }
     }
 

@@ -12,7 +12,8 @@
 //!    [`boundary::TURN`]** and stands nowhere else
 //! 7. `hooks`: programs of a person that are asked or told
 //! 8. `jobs`: what runs beside turns; `deliveries`: how its end comes in, exactly once
-//! 9. `switch`: from one session to another; `sessions`: who gives it
+//! 9. `switch`: from one session to another; `ways`: how the next one is got ready; `sessions`: who gives it; `about`: what a
+//!    face asks of a session beside its messages
 //! 10. `shell`: commands that a person runs beside the conversation
 //! 11. `storage`: who waits for the disk; `events`: faces read, a slow one is told to resync, no other notices; `snapshot`: the whole
 //!     state for it
@@ -22,6 +23,7 @@
 
 pub mod boundary;
 
+mod about;
 mod act;
 mod actor;
 mod admit;
@@ -50,6 +52,7 @@ mod snapshot;
 mod storage;
 mod switch;
 mod turn;
+mod ways;
 
 pub use actor::{start, start_among};
 pub use admit::{Fact, Facts, NotAdmitted, Session};
@@ -59,5 +62,5 @@ pub use config::Config;
 pub use events::{Events, Subscription};
 pub use handle::{SessionHandle, closed};
 pub use hooks::{Hook, Hooks, Vouch};
-pub use sessions::{Found, OneSession, Present, Ready, Sessions, Wanted};
+pub use sessions::{Found, OneSession, Present, Ready, Sessions, Undo, Wanted};
 pub use shown::{shown, shown_as};

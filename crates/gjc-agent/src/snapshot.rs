@@ -19,10 +19,12 @@ impl<F: Fs> Actor<F> {
         let (log, folds) = self.session.parts();
         let usage = folds.get::<Totals>(log, Leaf::Current).map(|totals| totals.usage.clone()).unwrap_or_default();
         let mode = self.session.mode();
+        let name = self.session.name();
         let (asked, seq) = self.asks.open();
         Snapshot {
             seq,
             session: self.session.id().to_string(),
+            name,
             cwd: self.config.cwd.display().to_string(),
             file: self.session.log().file_path().map(|path| path.display().to_string()),
             step: self.step,

@@ -7,6 +7,7 @@
 //! [`Fold`]s turn entries into state; [`Folds`] caches them. A fold over a *path* changes when the leaf moves, one over the
 //! *session* never falls back. Nothing here opens a file or calls a model.
 
+mod about;
 mod check;
 mod edits;
 mod effects;
@@ -21,6 +22,7 @@ mod request;
 mod select;
 mod view;
 
+pub use about::{About, Speaker, Speakers};
 pub use check::{Checked, Violation, check};
 pub use effects::{Effect, Unfinished, unfinished};
 pub use fold::{Fold, Folds};

@@ -1,6 +1,6 @@
 //! What a face may ask for.
 
-use crate::{Answer, Mode};
+use crate::{Answer, Mode, TreeFilter};
 use gjc_entry::{EntryId, Origin, Thinking, Tier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,53 @@ pub enum Command {
     },
     /// Go on with a new session in the same folder. The reply is that of `switch`.
     NewSession,
+    /// Go on in a copy of the session under an id of its own, while nothing runs. The reply is that of `switch`.
+    Fork {
+        /// What is said there, and there alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prompt: Vec<PromptPart>,
+    },
+    /// Go on in a new session that has everything before a message of a person, while nothing runs. The reply is that of `switch`,
+    /// with the message's `text`, to be said anew.
+    Branch {
+        /// The message.
+        #[schemars(with = "String")]
+        entry: EntryId,
+    },
+    /// Take the session along to another folder, while nothing runs: from now on it works there. The reply is that of `switch`.
+    MoveSession {
+        /// The folder; a relative one begins at the session's own.
+        to: String,
+    },
+    /// Put a session into the trash. Of the one that is open a new one takes the place: the reply is then that of `switch`.
+    /// It holds where it is now (`deleted`).
+    DeleteSession {
+        /// The beginning of its id, or its file; without one it is the session that is open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// Whether a person has said yes to it.
+        #[serde(default)]
+        confirm: bool,
+    },
+    /// Give the session a name. Control characters become spaces. The reply holds the `name` as it was stored.
+    Rename {
+        /// The name.
+        name: String,
+    },
+    /// What the session is: see the schema `session-report`.
+    Session,
+    /// The session's places as a tree, in the order of the file: see the schema `tree`.
+    Tree {
+        /// Which of them.
+        #[serde(default)]
+        filter: TreeFilter,
+        /// How many are passed over.
+        #[serde(default)]
+        from: usize,
+        /// How many are given at most; 500 without it, never more than 2,000.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<usize>,
+    },
     /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
     /// still be read. The reply holds its `id` and `file`.
     Rescue,

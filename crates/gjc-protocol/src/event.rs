@@ -180,6 +180,11 @@ pub enum EventBody {
         /// Its label.
         label: LabelInfo,
     },
+    /// The session has another name.
+    Renamed {
+        /// The name.
+        name: String,
+    },
     /// What an answer took.
     Usage {
         /// Tokens and cost of this answer.
@@ -319,6 +324,12 @@ pub enum SwitchReason {
     New,
     /// It was there, and goes on.
     Resume,
+    /// It is a copy of the one before.
+    Fork,
+    /// It has the beginning of the one before.
+    Branch,
+    /// It is the one before, in another folder.
+    Move,
 }
 
 /// A label in an event.

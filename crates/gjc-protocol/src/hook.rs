@@ -1,6 +1,6 @@
 //! What a hook is told, and what it may answer: one JSON object on its standard input, one on its standard output.
 
-use crate::{LabelInfo, TurnEnd};
+use crate::{LabelInfo, SwitchReason, TurnEnd};
 use gjc_entry::OpId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,14 @@ pub enum HookEvent {
     PreOutput,
     /// After a turn has ended.
     TurnEnd,
+    /// Before another session takes the place of the one that is open. Guards.
+    SessionBeforeSwitch,
+    /// After it has. Those of the other session are told.
+    SessionSwitch,
+    /// Before a session is branched at a message. Guards.
+    SessionBeforeBranch,
+    /// After it was. Those of the branch are told.
+    SessionBranch,
 }
 
 impl HookEvent {
@@ -30,7 +38,17 @@ impl HookEvent {
             Self::PostToolResponse => "post_tool_response",
             Self::PreOutput => "pre_output",
             Self::TurnEnd => "turn_end",
+            Self::SessionBeforeSwitch => "session_before_switch",
+            Self::SessionSwitch => "session_switch",
+            Self::SessionBeforeBranch => "session_before_branch",
+            Self::SessionBranch => "session_branch",
         }
+    }
+
+    /// Whether what hooks of it print is read.
+    #[must_use]
+    pub const fn is_answered(self) -> bool {
+        !matches!(self, Self::TurnEnd | Self::SessionSwitch | Self::SessionBranch)
     }
 }
 
@@ -92,6 +110,44 @@ pub enum HookBody {
         /// How.
         end: TurnEnd,
     },
+    /// Another session is about to take the place of this one. The hook answers with a `hook-verdict`; one that blocks keeps the
+    /// session open.
+    SessionBeforeSwitch {
+        /// How it comes to that.
+        reason: SwitchReason,
+        /// Which one, where it is there already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<OtherSession>,
+    },
+    /// This session has taken the place of another one. What the hook prints is not read.
+    SessionSwitch {
+        /// How it came to that.
+        reason: SwitchReason,
+        /// The session that was open before.
+        previous: OtherSession,
+    },
+    /// A new session is about to be made of everything before a message of a person, and to take the place of this one; comes
+    /// behind `session_before_switch`. The hook answers with a `hook-verdict`; one that blocks keeps the session open.
+    SessionBeforeBranch {
+        /// The message.
+        entry: String,
+    },
+    /// This session was made of the beginning of another one, and has taken its place; comes behind `session_switch`. What the
+    /// hook prints is not read.
+    SessionBranch {
+        /// The session that it was made of.
+        previous: OtherSession,
+    },
+}
+
+/// A session that is not the one that a hook runs in.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct OtherSession {
+    /// Its id.
+    pub session: String,
+    /// Its file; absent with `--no-session`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 impl HookBody {
@@ -103,6 +159,10 @@ impl HookBody {
             Self::PostToolResponse { .. } => HookEvent::PostToolResponse,
             Self::PreOutput { .. } => HookEvent::PreOutput,
             Self::TurnEnd { .. } => HookEvent::TurnEnd,
+            Self::SessionBeforeSwitch { .. } => HookEvent::SessionBeforeSwitch,
+            Self::SessionSwitch { .. } => HookEvent::SessionSwitch,
+            Self::SessionBeforeBranch { .. } => HookEvent::SessionBeforeBranch,
+            Self::SessionBranch { .. } => HookEvent::SessionBranch,
         }
     }
 
@@ -111,7 +171,7 @@ impl HookBody {
     pub fn tool(&self) -> Option<&str> {
         match self {
             Self::PreToolCall { tool, .. } | Self::PostToolResponse { tool, .. } => Some(tool),
-            Self::PreOutput { .. } | Self::TurnEnd { .. } => None,
+            _ => None,
         }
     }
 }

@@ -13,6 +13,9 @@ pub struct Snapshot {
     pub seq: u64,
     /// The session's id.
     pub session: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The folder it works in.
     pub cwd: String,
     /// Its file.

@@ -187,5 +187,18 @@ settings! {
         /// Programs that hear how a turn has ended.
         turn_end: HookList<false> = HookList(Vec::new());
             key "hooks.turn_end"; guard Guard::Adds;
+        /// Programs that are asked before another session takes the place of the one that is open; each answers `allow` or
+        /// `block`.
+        session_before_switch: HookList<false> = HookList(Vec::new());
+            key "hooks.session_before_switch"; guard Guard::Adds;
+        /// Programs that hear that another session has taken the place.
+        session_switch: HookList<false> = HookList(Vec::new());
+            key "hooks.session_switch"; guard Guard::Adds;
+        /// Programs that are asked before a session is branched; each answers `allow` or `block`.
+        session_before_branch: HookList<false> = HookList(Vec::new());
+            key "hooks.session_before_branch"; guard Guard::Adds;
+        /// Programs that hear that a session was branched.
+        session_branch: HookList<false> = HookList(Vec::new());
+            key "hooks.session_branch"; guard Guard::Adds;
     }
 }

@@ -44,14 +44,10 @@ pub struct Breadcrumb {
 #[must_use]
 pub fn terminal(vars: &Vars, tty: Option<&Path>) -> Option<Terminal> {
     let device = tty.map(|tty| tty.strip_prefix("/dev").unwrap_or(tty).to_string_lossy().into_owned());
-    let told = [
-        ("kitty", "KITTY_WINDOW_ID"),
-        ("tmux", "TMUX_PANE"),
-        ("apple", "TERM_SESSION_ID"),
-        ("wt", "WT_SESSION"),
-    ]
-    .into_iter()
-    .find_map(|(program, variable)| Some(format!("{program}-{}", vars.get(variable)?)));
+    let told =
+        [("kitty", "KITTY_WINDOW_ID"), ("tmux", "TMUX_PANE"), ("apple", "TERM_SESSION_ID"), ("wt", "WT_SESSION")]
+            .into_iter()
+            .find_map(|(program, variable)| Some(format!("{program}-{}", vars.get(variable)?)));
     // It becomes the name of a file, and variables may hold anything.
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '%' | ':' | '.') { c } else { '-' };
     let name: String = device.or(told)?.chars().map(safe).take(LONGEST_NAME).collect();
@@ -106,6 +102,8 @@ fn replace<F: Fs>(fs: &F, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
     use super::*;
     use gjc_log::fs::OsFs;
 

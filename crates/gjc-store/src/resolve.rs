@@ -1,10 +1,10 @@
 //! Which session a word means.
 
-use crate::{SessionInfo, in_trash, sweep_all};
+use crate::store::Child;
+use crate::{Folders, SessionInfo, in_trash, sweep_all};
 use gjc_log::fs::Fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use unicode_normalization::UnicodeNormalization;
 
 /// Why a word means no session.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,9 @@ pub enum NotResolved {
     /// None has such an id.
     #[error("Session \"{0}\" not found.")]
     Unknown(String),
+    /// Nothing can be gone on with.
+    #[error("Session \"{0}\" has no messages: there is nothing to go on with.")]
+    Empty(String),
     /// The only one that has lies in the trash.
     #[error("Session \"{word}\" is in the trash.")]
     InTrash {
@@ -46,54 +49,110 @@ pub fn is_path_like(word: &str) -> bool {
     word.contains(['/', '\\']) || word.ends_with(".jsonl")
 }
 
-/// The file that a word means: a path, or the unique beginning of an id, first among the sessions of `cwd`, then
-/// everywhere. A whole id always wins over longer ones that begin with it.
+/// As [`crate::Store::resolve`], without an index and without subagents.
 ///
 /// # Errors
 /// [`NotResolved`]; several matches are listed, none is chosen.
 pub fn resolve<F: Fs>(fs: &F, sessions: &Path, cwd: &Path, word: &str) -> Result<PathBuf, NotResolved> {
+    let agent_dir = sessions.parent().unwrap_or(sessions);
+    among(fs, agent_dir, cwd, word, || Ok(sweep_all(fs, sessions)?.0), || Ok(Vec::new()))
+}
+
+/// The file that a word means among these.
+pub(crate) fn among<F: Fs>(
+    fs: &F,
+    agent_dir: &Path,
+    cwd: &Path,
+    word: &str,
+    sessions: impl FnOnce() -> io::Result<Vec<SessionInfo>>,
+    children: impl FnOnce() -> io::Result<Vec<Child>>,
+) -> Result<PathBuf, NotResolved> {
     if is_path_like(word) {
         // Without the `.` components, which a person would have to read past.
         let path: PathBuf = cwd.join(word).components().collect();
         return match fs.stat(&path) {
             Ok(stat) if stat.is_dir => Err(NotResolved::Folder(path)),
             Ok(_) => Ok(path),
-            Err(_) => Err(NotResolved::NoFile(path)),
+            Err(_) => task(cwd, word, children)?.ok_or(NotResolved::NoFile(path)),
         };
     }
-    let (infos, _) = sweep_all(fs, sessions)?;
     let lower = word.to_lowercase();
-    let matching: Vec<SessionInfo> =
-        infos.into_iter().filter(|info| !word.is_empty() && info.id.to_lowercase().starts_with(&lower)).collect();
-    // A whole id means that session, unless a copy of the file bears it too: then a person chooses.
-    let (mut exact, longer): (Vec<_>, Vec<_>) = matching.into_iter().partition(|info| info.id.to_lowercase() == lower);
-    let matching = match exact.len() {
-        0 => longer,
-        1 => return Ok(exact.swap_remove(0).path),
-        _ => return Err(NotResolved::Ambiguous { word: word.into(), matches: exact }),
-    };
-    let here = nfc(&cwd.to_string_lossy());
-    let (mine, others): (Vec<_>, Vec<_>) = matching.into_iter().partition(|info| nfc(&info.cwd) == here);
-    for mut group in [mine, others] {
-        match group.len() {
-            0 => {}
-            1 => return Ok(group.swap_remove(0).path),
-            _ => return Err(NotResolved::Ambiguous { word: word.into(), matches: group }),
-        }
+    let begins = |info: &SessionInfo| !word.is_empty() && info.id.to_lowercase().starts_with(&lower);
+    let is_whole = |info: &SessionInfo| info.id.to_lowercase() == lower;
+    let matching = sessions()?.into_iter().filter(begins).collect();
+    if let Some(path) = choose(cwd, word, matching, is_whole)? {
+        return Ok(path);
     }
-    Err(match in_trash_by(fs, sessions, &lower) {
+    let matching = children()?.into_iter().map(|child| child.info).filter(begins).collect();
+    if let Some(path) = choose(cwd, word, matching, is_whole)? {
+        return Ok(path);
+    }
+    Err(match in_trash_by(fs, agent_dir, &lower) {
         Some(id) => NotResolved::InTrash { word: word.into(), id },
         None => NotResolved::Unknown(word.into()),
     })
 }
 
-/// The id of the only session in the trash beside the sessions folder whose id begins so.
-fn in_trash_by<F: Fs>(fs: &F, sessions: &Path, lower: &str) -> Option<String> {
-    let ids = in_trash(fs, sessions.parent()?).ok()?.into_iter().map(|item| item.id());
-    let mut ids = ids.filter(|id| !lower.is_empty() && id.to_lowercase().starts_with(lower));
-    ids.next().filter(|_| ids.next().is_none())
+/// The log of a subagent that is named `<session>/<task>`.
+fn task(
+    cwd: &Path,
+    word: &str,
+    children: impl FnOnce() -> io::Result<Vec<Child>>,
+) -> Result<Option<PathBuf>, NotResolved> {
+    let Some((session, task)) = word.split_once('/') else { return Ok(None) };
+    if session.is_empty() || session.starts_with(['.', '~']) || task.is_empty() || word.contains('\\') {
+        return Ok(None);
+    }
+    let (session, task) = (session.to_lowercase(), task.to_lowercase());
+    let depth = |name: &str| name.matches('/').count();
+    let (mut matching, mut whole) = (Vec::new(), Vec::new());
+    for child in children()? {
+        let name = child.name.to_lowercase();
+        let Some((of, name)) = name.split_once('/') else { continue };
+        if of.starts_with(&session) && name.starts_with(&task) && depth(name) == depth(&task) {
+            if name == task {
+                whole.push(child.info.path.clone());
+            }
+            matching.push(child.info);
+        }
+    }
+    choose(cwd, word, matching, |info| whole.contains(&info.path))
 }
 
-fn nfc(text: &str) -> String {
-    text.nfc().collect()
+/// The one that is meant of those whose names begin as the word does: what has messages before what has none, whole names
+/// before longer ones, those of this folder before others. Several of a kind are for a person to choose from.
+fn choose(
+    cwd: &Path,
+    word: &str,
+    matching: Vec<SessionInfo>,
+    is_whole: impl Fn(&SessionInfo) -> bool,
+) -> Result<Option<PathBuf>, NotResolved> {
+    let one = |mut group: Vec<SessionInfo>| match group.len() {
+        0 => Ok(None),
+        1 => Ok(Some(group.swap_remove(0).path)),
+        _ => Err(NotResolved::Ambiguous { word: word.into(), matches: group }),
+    };
+    // A copy of a file bears its whole id too: which of them is meant, no folder tells.
+    let (whole, longer): (Vec<_>, Vec<_>) = matching.into_iter().partition(is_whole);
+    if !whole.is_empty() {
+        return one(whole);
+    }
+    let (matching, empty): (Vec<_>, Vec<_>) = longer.into_iter().partition(SessionInfo::has_content);
+    let (folders, here) = (Folders::default(), cwd.to_string_lossy());
+    for group in [matching, empty] {
+        let (mine, others): (Vec<_>, Vec<_>) = group.into_iter().partition(|info| folders.same(&info.cwd, &here));
+        for group in [mine, others] {
+            if let Some(path) = one(group)? {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The id of the only session in the trash whose id begins so.
+fn in_trash_by<F: Fs>(fs: &F, agent_dir: &Path, lower: &str) -> Option<String> {
+    let ids = in_trash(fs, agent_dir).ok()?.into_iter().map(|item| item.id());
+    let mut ids = ids.filter(|id| !lower.is_empty() && id.to_lowercase().starts_with(lower));
+    ids.next().filter(|_| ids.next().is_none())
 }

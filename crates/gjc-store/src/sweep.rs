@@ -1,45 +1,13 @@
 //! Which sessions there are.
 
-use gjc_entry::{Body, Kind, Message, Source, Timestamp};
+use crate::look::{SessionInfo, look};
+use gjc_log::OpenError;
 use gjc_log::fs::{Fs, FsFile, Held, Open};
-use gjc_log::{OpenError, Reader, Tail};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// What a list shows of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// Its file.
-    pub path: PathBuf,
-    /// Its id, as the header says.
-    pub id: String,
-    /// The folder that it worked in, as the header says.
-    pub cwd: String,
-    /// Its name, if it has one: the last `session_info`, else the header's title.
-    pub title: Option<String>,
-    /// The first words of a person.
-    pub first_message: Option<String>,
-    /// How many messages there are, all branches together.
-    pub messages: usize,
-    /// When it began.
-    pub created: Timestamp,
-    /// The time of its last entry.
-    pub modified: Timestamp,
-    /// Bytes of the file.
-    pub size: u64,
-    /// How many places of the file are damaged.
-    pub damaged: usize,
-    /// Whether it ends in the middle of a line: its writer is at work, or died there.
-    pub unfinished: bool,
-}
-
-impl SessionInfo {
-    /// What to call it: title, first words, id.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.title.as_deref().or(self.first_message.as_deref()).unwrap_or(&self.id)
-    }
-}
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file that looks like a session and could not be read as one.
 #[derive(Debug)]
@@ -51,26 +19,12 @@ pub struct Unreadable {
 }
 
 /// All sessions below a sessions folder (one level of buckets), newest entry first, and the files that could not be read.
-/// A folder that is not there holds none.
+/// A folder that is not there holds none. A bucket that is a symbolic link is followed, and read once whatever its names.
 ///
 /// # Errors
 /// When the folder itself cannot be listed.
 pub fn sweep_all<F: Fs>(fs: &F, sessions: &Path) -> io::Result<(Vec<SessionInfo>, Vec<Unreadable>)> {
-    let mut found = (Vec::new(), Vec::new());
-    for bucket in list(fs, sessions)? {
-        if fs.stat(&bucket).is_ok_and(|stat| stat.is_dir) {
-            match sweep(fs, &bucket) {
-                Ok((infos, unreadable)) => {
-                    found.0.extend(infos);
-                    found.1.extend(unreadable);
-                }
-                // One folder that cannot be read hides no other.
-                Err(why) => found.1.push(Unreadable { path: bucket.clone(), why: OpenError::Io { path: bucket, why } }),
-            }
-        }
-    }
-    sort(&mut found.0);
-    Ok(found)
+    Ok(look_at(fs, files_all(fs, sessions)?))
 }
 
 /// The sessions of one bucket, newest entry first.
@@ -78,25 +32,144 @@ pub fn sweep_all<F: Fs>(fs: &F, sessions: &Path) -> io::Result<(Vec<SessionInfo>
 /// # Errors
 /// When the folder cannot be listed.
 pub fn sweep<F: Fs>(fs: &F, bucket: &Path) -> io::Result<(Vec<SessionInfo>, Vec<Unreadable>)> {
-    let (mut infos, mut unreadable) = (Vec::new(), Vec::new());
+    Ok(look_at(fs, files(fs, bucket)?))
+}
+
+/// The files that look like sessions, and what is known to be none.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    pub(crate) sessions: Vec<PathBuf>,
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
+pub(crate) fn files_all<F: Fs>(fs: &F, sessions: &Path) -> io::Result<Files> {
+    let (mut all, mut seen) = (Files::default(), HashSet::new());
+    for bucket in list(fs, sessions)? {
+        let Ok(stat) = fs.stat(&bucket) else { continue };
+        if !stat.is_dir || !seen.insert((stat.dev, stat.inode)) {
+            continue;
+        }
+        match files(fs, &bucket) {
+            Ok(found) => {
+                all.sessions.extend(found.sessions);
+                all.unreadable.extend(found.unreadable);
+            }
+            // One folder that cannot be read hides no other.
+            Err(why) => {
+                all.unreadable.push(Unreadable { path: bucket.clone(), why: OpenError::Io { path: bucket, why } })
+            }
+        }
+    }
+    Ok(all)
+}
+
+pub(crate) fn files<F: Fs>(fs: &F, bucket: &Path) -> io::Result<Files> {
+    let mut found = Files::default();
     for path in list(fs, bucket)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') && name.ends_with(".jsonl.tmp") && is_left(fs, &path) {
-            unreadable.push(Unreadable { path: path.clone(), why: OpenError::Unnamed { path } });
-            continue;
-        }
-        if !name.ends_with(".jsonl") || name.starts_with('.') {
-            continue;
-        }
-        match look(fs, &path) {
-            Ok(info) => infos.push(info),
-            // Deleted between the list and the look.
-            Err(OpenError::NotFound(_)) => {}
-            Err(why) => unreadable.push(Unreadable { path, why }),
+            found.unreadable.push(Unreadable { path: path.clone(), why: OpenError::Unnamed { path } });
+        } else if name.ends_with(".jsonl") && !name.starts_with('.') {
+            found.sessions.push(path);
         }
     }
+    Ok(found)
+}
+
+/// The logs of subagents, which lie among what belongs to a session (and to a subagent, theirs): each with the session's file
+/// and its own name there, as `task` or `task/task`.
+pub(crate) fn children<F: Fs>(fs: &F, sessions: &[PathBuf]) -> Vec<Offspring> {
+    /// Deeper, nobody is looked for.
+    const DEEPEST: usize = 8;
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    for session in sessions {
+        let mut left = vec![(session.clone(), String::new(), 0)];
+        while let Some((parent, name, depth)) = left.pop() {
+            // Nothing belongs to most sessions. A folder that is linked into itself is read once.
+            let folder = parent.with_extension("");
+            if !fs.stat(&folder).is_ok_and(|stat| stat.is_dir && seen.insert((stat.dev, stat.inode))) {
+                continue;
+            }
+            for path in fs.list(&folder).unwrap_or_default() {
+                let Some(task) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl")) else {
+                    continue;
+                };
+                if task.is_empty() || task.starts_with('.') {
+                    continue;
+                }
+                let name = if name.is_empty() { task.to_owned() } else { format!("{name}/{task}") };
+                if depth < DEEPEST {
+                    left.push((path.clone(), name.clone(), depth + 1));
+                }
+                found.push(Offspring { path, session: session.clone(), task: name });
+            }
+        }
+    }
+    found
+}
+
+/// A file that may be a subagent's log.
+#[derive(Debug)]
+pub(crate) struct Offspring {
+    pub(crate) path: PathBuf,
+    pub(crate) session: PathBuf,
+    pub(crate) task: String,
+}
+
+fn look_at<F: Fs>(fs: &F, files: Files) -> (Vec<SessionInfo>, Vec<Unreadable>) {
+    let looks = each(&files.sessions, |path| look(fs, path));
+    let (mut infos, mut unreadable) = (Vec::new(), files.unreadable);
+    for (path, found) in files.sessions.into_iter().zip(looks) {
+        sort_in(path, found, &mut infos, &mut unreadable);
+    }
     sort(&mut infos);
-    Ok((infos, unreadable))
+    unreadable.sort_by(|a, b| a.path.cmp(&b.path));
+    (infos, unreadable)
+}
+
+/// Puts what was found of a file where it belongs.
+pub(crate) fn sort_in<T>(
+    path: PathBuf,
+    found: Result<T, OpenError>,
+    infos: &mut Vec<T>,
+    unreadable: &mut Vec<Unreadable>,
+) {
+    match found {
+        Ok(info) => infos.push(info),
+        // Deleted between the list and the look.
+        Err(OpenError::NotFound(_)) => {}
+        Err(why) => unreadable.push(Unreadable { path, why }),
+    }
+}
+
+/// Does something with each of many, in a few threads where that pays, and answers in their order.
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    /// Fewer are done before a thread has begun.
+    const WORTH: usize = 16;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let more = cores.min(8).min(items.len() / WORTH).saturating_sub(1);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
+    let run = || {
+        let mut own = Vec::new();
+        while let Some((index, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+        {
+            own.push((index, work(item)));
+        }
+        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut own);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..more {
+            // Where no thread can be had, this one does it all.
+            if std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Whether a session under its temporary name has entries and no writer: nobody will ever give it its name.
@@ -105,7 +178,8 @@ fn is_left<F: Fs>(fs: &F, path: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock(), Ok(Held::Ours)) && file.stat().is_ok_and(|stat| stat.len > 0))
 }
 
-fn sort(infos: &mut [SessionInfo]) {
+/// Newest entry first.
+pub(crate) fn sort(infos: &mut [SessionInfo]) {
     infos.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
 }
 
@@ -114,47 +188,4 @@ fn list<F: Fs>(fs: &F, dir: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
     }
-}
-
-fn look<F: Fs>(fs: &F, path: &Path) -> Result<SessionInfo, OpenError> {
-    let loaded = Reader::open(fs, path)?;
-    let reader = &loaded.value;
-    let size = fs.stat(path).map_or(0, |stat| stat.len);
-    let nodes: Vec<_> =
-        reader.skeleton().into_iter().flat_map(gjc_entry::Skeleton::iter).map(|(_, node)| *node).collect();
-    let of = |kind| nodes.iter().filter(move |node| node.kind() == kind);
-    let first_message = of(Kind::Message).find_map(|node| match &reader.body(node.at()).ok()?.body {
-        Body::Message(Message::User(user)) => Some(first_line(&user.content.text())),
-        _ => None,
-    });
-    let title = of(Kind::SessionInfo)
-        .next_back()
-        .and_then(|node| match &reader.body(node.at()).ok()?.body {
-            Body::SessionInfo { name } => name.clone(),
-            _ => None,
-        })
-        .or_else(|| reader.header().title.clone())
-        .map(|title| first_line(&title))
-        .filter(|title| !title.is_empty());
-    let modified = nodes.iter().rev().find_map(|node| Some(reader.body(node.at()).ok()?.at));
-    let header = reader.header();
-    Ok(SessionInfo {
-        id: header.id.to_string(),
-        cwd: header.cwd.clone(),
-        title,
-        first_message: first_message.filter(|text| !text.is_empty()),
-        messages: of(Kind::Message).count(),
-        created: header.at,
-        modified: modified.unwrap_or(header.at).max(header.at),
-        size,
-        damaged: loaded.damage.len(),
-        unfinished: loaded.tail != Tail::Clean,
-        path: path.into(),
-    })
-}
-
-/// The first line that says something, without control characters.
-fn first_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
 }

@@ -142,8 +142,7 @@ impl<'e> Git<'e> {
         spawn.env = self.variables();
         spawn.errors = errors;
         spawn.cap = OutputCap { keep_head: MOST, keep_tail: 0 };
-        let finished =
-            gjc_process::run(spawn, CancellationToken::new(), None).await.map_err(Refused::NotStarted)?;
+        let finished = gjc_process::run(spawn, CancellationToken::new(), None).await.map_err(Refused::NotStarted)?;
         Ok((finished.exit, finished.output.head))
     }
 

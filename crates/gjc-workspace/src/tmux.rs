@@ -95,10 +95,13 @@ impl<'e> Tmux<'e> {
                 State::Alive if command.anew => continue,
                 State::Alive => return Ok(self.attach(&name, command)),
                 // What is left of a gjc that failed is only its last words.
-                State::Dead => drop(self.run(&["kill-session", "-t", &format!("={name}")], Stdin::Null, command).await?),
+                State::Dead => {
+                    drop(self.run(&["kill-session", "-t", &format!("={name}")], Stdin::Null, command).await?)
+                }
                 State::Absent => {}
             }
-            let (exit, said) = self.run(&["start-server", ";", "source-file", "-"], script(&name, command), command).await?;
+            let (exit, said) =
+                self.run(&["start-server", ";", "source-file", "-"], script(&name, command), command).await?;
             return match exit {
                 Exit::Code(0) => Ok(self.attach(&name, command)),
                 // Started twice at once.
@@ -130,7 +133,12 @@ impl<'e> Tmux<'e> {
         spawn
     }
 
-    async fn run(&self, args: &[&str], stdin: impl Into<Stdin>, command: &Command) -> Result<(Exit, String), TmuxError> {
+    async fn run(
+        &self,
+        args: &[&str],
+        stdin: impl Into<Stdin>,
+        command: &Command,
+    ) -> Result<(Exit, String), TmuxError> {
         // -u: names of all scripts go in and come out as they are, whatever the locale.
         let mut spawn = self.spawn(&[&["-u"], args].concat(), command);
         spawn.stdin = stdin.into();
@@ -166,7 +174,12 @@ fn name(command: &Command) -> String {
 fn script(name: &str, command: &Command) -> Stdin {
     let mut script = format!("new-session -d -s {} -c ", quoted(OsStr::new(name)));
     // A folder is a format to tmux, in which # begins a place.
-    let cwd = command.cwd.as_os_str().as_bytes().iter().flat_map(|byte| if *byte == b'#' { vec![b'#'; 2] } else { vec![*byte] });
+    let cwd = command
+        .cwd
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .flat_map(|byte| if *byte == b'#' { vec![b'#'; 2] } else { vec![*byte] });
     script += &quoted(OsStr::from_bytes(&cwd.collect::<Vec<u8>>()));
     for (name, value) in command.vars.iter().filter(|(name, _)| is_passed_on(name)) {
         let _ = write!(script, " -e {}", quoted(OsStr::new(&format!("{name}={value}"))));
@@ -198,7 +211,9 @@ fn quoted(word: &OsStr) -> String {
     let mut quoted = String::from("\"");
     for byte in word.as_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'_' | b'.' | b'-' | b'=' | b':' => quoted.push(char::from(*byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'_' | b'.' | b'-' | b'=' | b':' => {
+                quoted.push(char::from(*byte))
+            }
             _ => drop(write!(quoted, "\\{byte:03o}")),
         }
     }
@@ -214,7 +229,9 @@ mod tests {
             program: "/bin/gjc".into(),
             args: Vec::new(),
             cwd: "/작업/#{x} y".into(),
-            vars: [("TERM", "x"), ("KEY", "a b"), ("B@D", "x"), ("PWD", "/")].map(|(a, b)| (a.into(), b.into())).to_vec(),
+            vars: [("TERM", "x"), ("KEY", "a b"), ("B@D", "x"), ("PWD", "/")]
+                .map(|(a, b)| (a.into(), b.into()))
+                .to_vec(),
             project: project.into(),
             branch: branch.map(Into::into),
             anew: false,

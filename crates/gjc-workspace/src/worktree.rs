@@ -107,10 +107,14 @@ impl WorktreeError {
     pub fn hint(&self) -> String {
         match self {
             Self::Path(path) => {
-                format!("a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task")
+                format!(
+                    "a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task"
+                )
             }
             Self::Name(_) => "take letters, digits, - and /, as in my-task or 기능/로그인".into(),
-            Self::NoRepository(_) => "git init and a first commit make one; without --worktree gjc works in any folder".into(),
+            Self::NoRepository(_) => {
+                "git init and a first commit make one; without --worktree gjc works in any folder".into()
+            }
             Self::NoCheckout(_) => "run it in a checkout, or without --worktree".into(),
             Self::Submodule(_) => "run it in the repository around it, or without --worktree".into(),
             Self::NoCommit(_) => "make a first commit, or leave --worktree out".into(),
@@ -133,9 +137,7 @@ impl WorktreeError {
 impl From<Refused> for WorktreeError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::NotStarted(why) => {
-                Self::NotStarted(why.to_string().lines().next().unwrap_or_default().to_owned())
-            }
+            Refused::NotStarted(why) => Self::NotStarted(why.to_string().lines().next().unwrap_or_default().to_owned()),
             Refused::Said(words) => Self::Git(words),
         }
     }
@@ -295,13 +297,7 @@ enum Found {
 }
 
 /// Makes the worktree of a branch unless it is there; answers whether it was made.
-async fn on_branch(
-    env: &Env,
-    git: &Git<'_>,
-    place: &Place,
-    path: &Path,
-    branch: &str,
-) -> Result<bool, WorktreeError> {
+async fn on_branch(env: &Env, git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, WorktreeError> {
     let wait = Wait::new(env, path);
     loop {
         match look(git, path, branch).await? {

@@ -28,7 +28,8 @@ pub(crate) fn remember(env: &Env, args: &SessionArgs, cwd: &Path, session: Optio
 fn terminal(env: &Env) -> Option<Terminal> {
     let stdin = stdin();
     if isatty(&stdin) {
-        let device = ttyname(&stdin, Vec::new()).ok().map(|name| PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes())));
+        let device =
+            ttyname(&stdin, Vec::new()).ok().map(|name| PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes())));
         return Some(breadcrumb::terminal(&env.vars, device.as_deref())?.since(since()));
     }
     // Variables are inherited by whatever runs in a terminal, also by what a model starts; that has no terminal itself.

@@ -348,6 +348,26 @@ pub(crate) enum PromptsCommand {
 pub(crate) enum Sessions {
     /// All sessions, newest first.
     List {
+        /// The logs of subagents too.
+        #[arg(long)]
+        subagents: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sessions that hold all of these words, newest first, and where; exit code 1 if none does.
+    ///
+    /// Searched are titles, folders, what people and models said, names and paths of tool calls, and the beginnings of results.
+    Search {
+        /// The words, in any order and case; 한글 with or without particles.
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Only sessions of this folder.
+        #[arg(long)]
+        here: bool,
+        /// At most so many.
+        #[arg(short, long, value_name = "N", default_value_t = 20)]
+        number: usize,
         /// One JSON object.
         #[arg(long)]
         json: bool,

@@ -6,7 +6,7 @@ use crate::confinement::{Decided, decide};
 use crate::failure::Failure;
 use crate::history::Keeper;
 use crate::instructions::Instructions;
-use crate::opening::{create, fork, resume};
+use crate::opening::{branch, create, fork, resume};
 use crate::prompt::PromptFiles;
 use crate::providers::{Available, choose};
 use crate::record::Recorder;
@@ -14,16 +14,15 @@ use crate::skills::Skills;
 use crate::which::{From as Begins, Which};
 use crate::world::real_dir;
 use crate::{breadcrumbs, hooks, out, settings};
-use gjc_agent::{Choice, Config, Found, Present, Ready, Session, SessionHandle, Sessions, Wanted};
-use gjc_entry::{ApprovalMode, BoxFuture, Env, Level, Tier};
+use gjc_agent::{Choice, Config, Ready, Session, SessionHandle, Undo};
+use gjc_entry::{ApprovalMode, EntryId, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
 use gjc_llm::{Backoff, Prices, Rates};
+use gjc_log::Durability;
 use gjc_log::fs::OsFs;
-use gjc_log::{Durability, Reader};
 use gjc_process::OutputCap;
 use gjc_protocol::Refusal;
 use gjc_settings::{Approval, Effective, Origin, Settings};
-use gjc_store::resolve;
 use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach, Tools};
 use gjc_workspace::Worktree;
 use std::path::{Path, PathBuf};
@@ -33,8 +32,8 @@ use tokio::task::JoinHandle;
 /// Puts the sessions of a process together: the one that the arguments ask for, then those that it is left for.
 #[derive(Clone)]
 pub(crate) struct Composer {
-    env: Env,
-    args: Arc<SessionArgs>,
+    pub(crate) env: Env,
+    pub(crate) args: Arc<SessionArgs>,
     recorder: Option<Recorder>,
     /// Held for as long as the process works there.
     _worktree: Option<Arc<Worktree>>,
@@ -48,6 +47,8 @@ pub(crate) enum Start {
     New { cwd: PathBuf },
     /// The one of a file.
     File { path: PathBuf },
+    /// A new one in a folder with everything of another up to an entry.
+    Branch { source: PathBuf, upto: Option<EntryId>, cwd: PathBuf },
 }
 
 /// Starts the session that the arguments ask for, and says what a person should know of it. Its prompts go to the keeper
@@ -55,14 +56,15 @@ pub(crate) enum Start {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let mut args = args.clone();
     if let Some(dir) = &mut args.session_dir {
-        *dir = std::path::absolute(&*dir).map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+        *dir = std::path::absolute(&*dir)
+            .map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
     }
     let mut which = Which::of(env, &args).await?;
     let about = std::mem::take(&mut which.notices);
     let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
     let worktree = which.worktree.take().map(Arc::new);
     let composer = Composer { env: env.clone(), args: Arc::new(args), recorder, _worktree: worktree };
-    let Ready { session, config, resumed, notices } = composer.compose(Start::Arguments(which)).await?;
+    let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments(which)).await?;
     for notice in about.into_iter().chain(notices) {
         out::notice(&format!("gjc: {notice}"));
     }
@@ -83,13 +85,14 @@ impl Composer {
     /// for that session, and the options do not speak of it. No option trusts another project.
     pub(crate) async fn compose(&self, start: Start) -> Result<Ready<OsFs>, Failure> {
         let (env, args) = (&self.env, &*self.args);
-        let over = matches!(start, Start::File { .. });
+        let over = matches!(start, Start::File { .. } | Start::Branch { .. });
         let trust_project = args.trust_project && matches!(start, Start::Arguments(_));
         // Whatever can be refused is refused before a session is opened: opening one for writing may mend its end.
         let (here, begins, cwd_given) = match start {
             Start::Arguments(which) => (which.here, which.from, which.stays_here),
-            Start::New { cwd } => (real_dir(&cwd)?, Begins::Nothing, false),
+            Start::New { cwd } => (real_dir(&cwd)?, Begins::Nothing, true),
             Start::File { path } => (real_dir(Path::new("."))?, Begins::File(path), false),
+            Start::Branch { source, upto, cwd } => (real_dir(&cwd)?, Begins::BranchOf(source, upto), true),
         };
         let path = begins.file();
         let files = PromptFiles::read(args)?;
@@ -143,6 +146,9 @@ impl Composer {
             Begins::Nothing => (create(env, all, &here, !args.no_session, durability), here, false),
             Begins::File(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
             Begins::ForkOf(source) => fork(env, all, source, &here, durability, &mut notices).await?,
+            Begins::BranchOf(source, upto) => {
+                (branch(env, all, source, upto.as_ref(), &here, durability)?, here, upto.is_some())
+            }
         };
         let instructions = Instructions::read(&env.dirs.agent, &cwd, trust_project);
         notices.extend(instructions.notices.iter().cloned());
@@ -185,49 +191,8 @@ impl Composer {
             held: Some(held),
             policy: Policy::default(),
         };
-        Ok(Ready { session, config, resumed, notices })
+        Ok(Ready { session, config, resumed, notices, undo: Undo::default() })
     }
-}
-
-impl Sessions<OsFs> for Composer {
-    fn find(&self, word: String, present: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
-        let sessions = self.env.dirs.sessions();
-        Box::pin(async move {
-            // It may read many files.
-            let found = tokio::task::spawn_blocking(move || find(&sessions, &word, &present)).await;
-            found.unwrap_or_else(|error| Err(Refusal::new("not_switched", error.to_string())))
-        })
-    }
-
-    fn ready(&self, wanted: Wanted, present: Present) -> BoxFuture<'static, Result<Ready<OsFs>, Refusal>> {
-        let composer = self.clone();
-        Box::pin(async move {
-            let start = match wanted {
-                Wanted::New => Start::New { cwd: present.cwd },
-                Wanted::File(path) => Start::File { path },
-                _ => {
-                    return Err(Refusal::new("not_switched", "this version does not know that way to another session"));
-                }
-            };
-            composer.compose(start).await.map_err(|failure| failure.refusal("not_switched"))
-        })
-    }
-
-    fn arrived(&self, present: &Present) {
-        breadcrumbs::remember(&self.env, &self.args, &present.cwd, present.file.as_deref());
-    }
-}
-
-/// The session that a word means, and whether it is the one that is open.
-fn find(sessions: &Path, word: &str, present: &Present) -> Result<Found, Refusal> {
-    let file =
-        resolve(&OsFs, sessions, &present.cwd, word).map_err(|error| Failure::from(error).refusal("not_found"))?;
-    let same = |open: &PathBuf| std::fs::canonicalize(open).ok() == std::fs::canonicalize(&file).ok();
-    if present.file.as_ref().is_some_and(same) {
-        return Ok(Found::Present);
-    }
-    let loaded = Reader::open(&OsFs, &file).map_err(|error| Failure::from(error).refusal("not_opened"))?;
-    Ok(Found::Other { id: loaded.value.header().id.to_string(), file })
 }
 
 /// Why a session is not gone over to whose folder is not there.

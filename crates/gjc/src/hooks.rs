@@ -37,12 +37,25 @@ pub(crate) fn look(env: &Env, settings: &Settings, cwd: &Path) -> (usize, Option
 }
 
 fn all(settings: &Settings) -> Vec<Hook> {
-    let gjc_settings::Hooks { pre_tool_call, post_tool_response, pre_output, turn_end } = &settings.hooks;
+    let gjc_settings::Hooks {
+        pre_tool_call,
+        post_tool_response,
+        pre_output,
+        turn_end,
+        session_before_switch,
+        session_switch,
+        session_before_branch,
+        session_branch,
+    } = &settings.hooks;
     [
         listed(HookEvent::PreToolCall, pre_tool_call),
         listed(HookEvent::PostToolResponse, post_tool_response),
         listed(HookEvent::PreOutput, pre_output),
         listed(HookEvent::TurnEnd, turn_end),
+        listed(HookEvent::SessionBeforeSwitch, session_before_switch),
+        listed(HookEvent::SessionSwitch, session_switch),
+        listed(HookEvent::SessionBeforeBranch, session_before_branch),
+        listed(HookEvent::SessionBranch, session_branch),
     ]
     .concat()
 }

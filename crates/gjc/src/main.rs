@@ -1,11 +1,12 @@
 //! The binary: arguments, environment, home, clock, composition. The only crate that reads the environment or prints.
 //!
 //! Read it from here: [`cli`] says what may be typed; [`compose`] puts a session together: its file ([`opening`]), what it ran
-//! with [`before`], a model of [`providers`], [`instructions`], [`skills`], [`hooks`], the [`confinement`] of commands; the faces are
+//! with [`before`], other sessions for it ([`another`]), a model of [`providers`], [`instructions`], [`skills`], [`hooks`], the [`confinement`] of commands; the faces are
 //! [`mod@print`] (`-p`, `--mode json`) and [`rpc`], with [`prompt`] and [`history`] for what a person says; [`sessions`], [`context`]
 //! and [`prompts`] only look at files; [`config`] shows and sets [`settings`]; [`demo`] is the tour, [`doctor`] looks at the system, [`manual`] is for shells.
 #![allow(clippy::disallowed_methods, reason = "this crate is the edge: it reads the environment and makes the clock")]
 
+mod another;
 mod before;
 mod breadcrumbs;
 mod cli;
@@ -20,6 +21,7 @@ mod du;
 mod dump;
 mod export;
 mod failure;
+mod finding;
 mod history;
 mod hooks;
 mod instructions;

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::world::real_dir;
-use gjc_entry::{DamageKind, Env, Header};
+use gjc_entry::{DamageKind, EntryId, Env, Header};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
 use gjc_store::bucket_name;
@@ -10,24 +10,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where a new session's file lies: in the folder that holds all of them, or in the bucket of its working folder.
-fn place(env: &Env, all: Option<&Path>, cwd: &Path, header: &Header) -> PathBuf {
+pub(crate) fn place(env: &Env, all: Option<&Path>, cwd: &Path, header: &Header) -> PathBuf {
     let folder = all.map_or_else(|| env.dirs.sessions().join(bucket_name(cwd)), Path::to_path_buf);
     folder.join(header.file_name())
 }
 
 /// A new session of a folder; in memory unless `stored`. `all`: the folder that holds all sessions, if a person named one.
-pub(crate) fn create(
-    env: &Env,
-    all: Option<&Path>,
-    cwd: &Path,
-    stored: bool,
-    durability: Durability,
-) -> Writer<OsFs> {
+pub(crate) fn create(env: &Env, all: Option<&Path>, cwd: &Path, stored: bool, durability: Durability) -> Writer<OsFs> {
     let (at, id) = (env.clock.wall(), env.ids.session());
     let header = Header::new(id, at, cwd.display().to_string());
     let path = place(env, all, cwd, &header);
     let log = log_env(env, stored.then(|| env.dirs.blobs()), durability);
     if stored { Writer::create(log, path, header) } else { Writer::in_memory(log, header) }
+}
+
+/// A new session of a folder with everything of another one, which is stored, up to an entry.
+pub(crate) fn branch(
+    env: &Env,
+    all: Option<&Path>,
+    source: &Path,
+    upto: Option<&EntryId>,
+    cwd: &Path,
+    durability: Durability,
+) -> Result<Writer<OsFs>, Failure> {
+    let source = Reader::open_with(&OsFs, source, &env.dirs.agent)?.value;
+    let header = Header::new(env.ids.session(), env.clock.wall(), cwd.display().to_string());
+    let path = place(env, all, cwd, &header);
+    let log = log_env(env, Some(env.dirs.blobs()), durability);
+    Ok(Writer::branch(log, &source, upto, path, header)?)
 }
 
 /// What a log is opened with; blobs stay in memory without a folder for them.
@@ -86,32 +96,10 @@ pub(crate) async fn fork(
         let damaged = forked.damage.len();
         notices.push(format!("{damaged} damaged entries stayed behind (gjc sessions verify {})", source.display()));
     }
-    if let Err(why) = copy_folder(&source.with_extension(""), &to.with_extension("")) {
-        notices.push(format!("what the session had stored beside its file could not be copied: {why}"));
-    }
+    notices.extend(gjc_log::carry_artifacts(&OsFs, &source.with_extension(""), &to.with_extension("")));
     let (writer, more) = open(env, &to, durability).await?;
     notices.extend(more);
     Ok((writer, cwd.into(), true))
-}
-
-/// Copies a folder's files and folders; a folder that is not there has none. Links are left out: they lead elsewhere.
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let entries = match std::fs::read_dir(from) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(to)?;
-    for entry in entries {
-        let entry = entry?;
-        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_folder(&entry.path(), &to)?;
-        } else if kind.is_file() {
-            std::fs::copy(entry.path(), to)?;
-        }
-    }
-    Ok(())
 }
 
 /// Opens a session file for writing, and says what was mended.

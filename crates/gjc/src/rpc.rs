@@ -57,10 +57,14 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
                                     | Command::SetModel { .. }
                                     | Command::Switch { .. }
                                     | Command::NewSession
+                                    | Command::Fork { .. }
+                                    | Command::Branch { .. }
+                                    | Command::MoveSession { .. }
+                                    | Command::DeleteSession { .. }
                             );
                             let back = matches!(command, Command::Unqueue).then(|| keeper.clone());
                             let _ = ask.send(Asked { id: Some(id), outcome, late, back });
-                            if let Command::Prompt { parts, .. } = &command {
+                            if let Command::Prompt { parts, .. } | Command::Fork { prompt: parts } = &command {
                                 keeper.record(parts).await;
                             }
                             handle.post(command, reply).await;

@@ -5,9 +5,10 @@ use crate::context::ContextJson;
 use crate::doctor::DoctorJson;
 use crate::du::UsageJson;
 use crate::export::ExportJson;
+use crate::finding::{ListJson, SearchJson};
 use crate::key_commands::KeyWhereJson;
 use crate::prompts::{PromptJson, PromptsJson};
-use crate::sessions::{ListJson, ShowJson, VerifyJson};
+use crate::sessions::{ShowJson, VerifyJson};
 use crate::trash::{DeletedJson, EmptiedJson, RestoredJson, TrashJson};
 use schemars::schema_for;
 use std::path::Path;
@@ -18,6 +19,7 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
     let update = std::env::var_os("GJC_UPDATE").is_some();
     for (name, schema) in [
         ("sessions-list.json", schema_for!(ListJson)),
+        ("sessions-search.json", schema_for!(SearchJson)),
         ("sessions-show.json", schema_for!(ShowJson)),
         ("sessions-export.json", schema_for!(ExportJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),

@@ -3,12 +3,12 @@
 use crate::cli::Sessions;
 use crate::export;
 use crate::failure::Failure;
-use crate::{du, dump, out, trash};
+use crate::{du, dump, finding, out, trash};
 use gjc_context::{ContextMessage, select};
 use gjc_entry::{Damage, Env, Leaf, Message, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Loaded, Reader, Tail};
-use gjc_store::{SessionInfo, resolve, sweep_all};
+use gjc_store::{Store, sweep_all};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// Runs one of its commands.
 pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
-        Sessions::List { json } => list(env, json),
+        Sessions::List { subagents, json } => finding::list(env, subagents, json),
+        Sessions::Search { words, here, number, json } => finding::search(env, &words, here, number, json),
         Sessions::Show { session, full: true, .. } => dump::run(env, &find(env, &session)?),
         Sessions::Show { session, json, .. } => show(env, &find(env, &session)?, json),
         Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
@@ -34,7 +35,7 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
 /// The file that a word means.
 pub(crate) fn find(env: &Env, word: &str) -> Result<PathBuf, Failure> {
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| PathBuf::from("/"));
-    Ok(resolve(&OsFs, &env.dirs.sessions(), &here, word)?)
+    Ok(Store::new(&env.dirs.agent).resolve(&here, word)?)
 }
 
 /// The blobs of a session's own agent folder: beside the sessions folder that the file is in, wherever that is; else those
@@ -48,106 +49,6 @@ pub(crate) fn blobs_of(env: &Env, file: &Path) -> BlobStore<OsFs> {
 /// Opens a session for looking.
 pub(crate) fn look(env: &Env, path: &Path) -> Result<Loaded<Reader<OsFs>>, Failure> {
     Ok(Reader::open_with(&OsFs, path, &env.dirs.agent)?)
-}
-
-/// What `gjc sessions list --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct ListJson {
-    /// Newest entry first.
-    sessions: Vec<InfoJson>,
-    /// Files that could not be read.
-    unreadable: Vec<UnreadableJson>,
-}
-
-/// A session in a list.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InfoJson {
-    /// Its id.
-    id: String,
-    /// Its file.
-    path: String,
-    /// The folder that it worked in.
-    cwd: String,
-    /// Its name, if it has one.
-    title: Option<String>,
-    /// The first words of a person.
-    first_message: Option<String>,
-    /// How many messages, all branches together.
-    messages: usize,
-    /// When it began, ISO 8601.
-    created: String,
-    /// The time of its last entry, ISO 8601.
-    modified: String,
-    /// Bytes of the file.
-    size: u64,
-    /// How many places are damaged.
-    damaged: usize,
-}
-
-/// A file that is no readable session.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct UnreadableJson {
-    /// The file.
-    path: String,
-    /// Why.
-    why: String,
-}
-
-impl From<SessionInfo> for InfoJson {
-    fn from(info: SessionInfo) -> Self {
-        Self {
-            id: info.id,
-            path: info.path.display().to_string(),
-            cwd: info.cwd,
-            title: info.title,
-            first_message: info.first_message,
-            messages: info.messages,
-            created: info.created.to_string(),
-            modified: info.modified.to_string(),
-            size: info.size,
-            damaged: info.damaged,
-        }
-    }
-}
-
-fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
-    let (infos, unreadable) = sweep_all(&OsFs, &env.dirs.sessions())
-        .map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
-    // A session without messages has nothing to go on with, unless damage took them; it is found by its id all the same.
-    let infos: Vec<SessionInfo> =
-        infos.into_iter().filter(|info| info.messages > 0 || info.damaged > 0 || info.unfinished).collect();
-    if json {
-        let unreadable = unreadable
-            .into_iter()
-            .map(|file| UnreadableJson { path: file.path.display().to_string(), why: file.why.to_string() })
-            .collect();
-        return Ok(print_json(&ListJson { sessions: infos.into_iter().map(InfoJson::from).collect(), unreadable }));
-    }
-    if infos.is_empty() && unreadable.is_empty() {
-        out::talk("There are no sessions yet. Begin one with: gjc -p \"your question\"");
-    }
-    for info in infos {
-        let when = info.modified.to_string();
-        let mark = match (info.damaged, info.unfinished) {
-            (0, false) => "",
-            (0, true) => "  (unfinished)",
-            _ => "  (damaged)",
-        };
-        let line = format!(
-            "{}  {}  {:>4} messages  {}  {}{mark}",
-            info.id,
-            when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z"),
-            info.messages,
-            out::cell(info.name(), 48),
-            out::row(&info.cwd)
-        );
-        out::line(line.trim_end());
-    }
-    for file in unreadable {
-        out::talk(&format!("gjc: {}", out::row(&file.why.to_string())));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What `gjc sessions show --json` prints.
@@ -181,6 +82,12 @@ pub(crate) struct LabelJson {
     trusted: bool,
 }
 
+impl From<gjc_entry::Label> for LabelJson {
+    fn from(label: gjc_entry::Label) -> Self {
+        Self { level: label.level.to_string(), trusted: label.trusted }
+    }
+}
+
 /// A damaged place.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DamageJson {
@@ -211,7 +118,7 @@ fn show(env: &Env, path: &Path, json: bool) -> Result<ExitCode, Failure> {
             cwd: reader.header().cwd.clone(),
             leaf: skeleton.and_then(|tree| Some(tree.id(tree.leaf()?).to_string())),
             entries: skeleton.map_or(0, gjc_entry::Skeleton::len),
-            label: LabelJson { level: label.level.to_string(), trusted: label.trusted },
+            label: label.into(),
             messages: selected.iter().map(|item| message_json(&item.message)).collect(),
             damage: loaded.damage.iter().map(DamageJson::from).collect(),
         }));

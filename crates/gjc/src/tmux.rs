@@ -28,8 +28,10 @@ pub(crate) fn run(env: &Env, args: &SessionArgs, matches: &ArgMatches, typed: &[
 /// Refuses what has no terminal interface.
 pub(crate) fn check(args: &SessionArgs) -> Result<(), Failure> {
     if args.print || args.mode != Mode::Text {
-        return Err(Failure::usage("--tmux is for the terminal interface, which -p and --mode json or rpc do not show")
-            .hint("leave --tmux out; in a session of tmux, -p works as anywhere"));
+        return Err(Failure::usage(
+            "--tmux is for the terminal interface, which -p and --mode json or rpc do not show",
+        )
+        .hint("leave --tmux out; in a session of tmux, -p works as anywhere"));
     }
     Ok(())
 }

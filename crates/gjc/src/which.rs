@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::world::real_dir;
 use crate::{breadcrumbs, out};
 use clap::ArgMatches;
-use gjc_entry::{Env, Skeleton, Source as _, Vars};
+use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
-use gjc_store::{NotResolved, SessionInfo, is_path_like, resolve, sweep, sweep_all};
+use gjc_store::{SessionInfo, Store, is_path_like};
 use gjc_tools::is_secret;
 use gjc_workspace::{Worktree, check_name, worktree};
 use std::ffi::OsString;
@@ -41,6 +41,8 @@ pub(crate) enum From {
     File(PathBuf),
     /// A new one with all entries of this file.
     ForkOf(PathBuf),
+    /// A new one with what this file holds up to an entry; before all of them without one.
+    BranchOf(PathBuf, Option<EntryId>),
 }
 
 impl From {
@@ -48,7 +50,7 @@ impl From {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Nothing => None,
-            Self::File(path) | Self::ForkOf(path) => Some(path),
+            Self::File(path) | Self::ForkOf(path) | Self::BranchOf(path, _) => Some(path),
         }
     }
 }
@@ -60,7 +62,9 @@ pub(crate) fn check(args: &SessionArgs, matches: &ArgMatches, typed: &[OsString]
     }
     if args.resume == Some(None) && (args.print || args.mode != Mode::Text) {
         return Err(Failure::usage("--resume without a session is a choice for a person, and here nobody is asked")
-            .hint("name it: gjc -p --resume ID \"your question\"; the newest of this folder: gjc -p -c \"your question\""));
+            .hint(
+                "name it: gjc -p --resume ID \"your question\"; the newest of this folder: gjc -p -c \"your question\"",
+            ));
     }
     let Some(Some(name)) = &args.worktree else { return Ok(()) };
     check_name(name)?;
@@ -70,7 +74,9 @@ pub(crate) fn check(args: &SessionArgs, matches: &ArgMatches, typed: &[OsString]
         return Err(Failure::usage(format!(
             "after --worktree, \"{name}\" is the name of a worktree, and the words behind it would be the prompt"
         ))
-        .hint(format!("if so: gjc --worktree={name} \"{shown}\"; without a name: gjc --worktree -- \"{name} {shown}\"")));
+        .hint(format!(
+            "if so: gjc --worktree={name} \"{shown}\"; without a name: gjc --worktree -- \"{name} {shown}\""
+        )));
     }
     Ok(())
 }
@@ -82,7 +88,10 @@ fn words_follow(args: &SessionArgs, name: &str, matches: &ArgMatches, typed: &[O
         let text = word.to_string_lossy();
         // `-w` alone or behind other letters that take nothing.
         text == "--worktree"
-            || text.strip_prefix('-').and_then(|rest| rest.strip_suffix('w')).is_some_and(|rest| rest.chars().all(|c| "cpq".contains(c)))
+            || text
+                .strip_prefix('-')
+                .and_then(|rest| rest.strip_suffix('w'))
+                .is_some_and(|rest| rest.chars().all(|c| "cpq".contains(c)))
     };
     let apart = typed[..end].windows(2).any(|pair| takes_a_word(&pair[0]) && pair[1] == *name);
     let behind_the_end = typed.len().saturating_sub(end + 1);
@@ -119,34 +128,26 @@ impl Which {
     }
 }
 
-/// The sessions of the run's folder of sessions, newest first.
+/// The run's folder of sessions.
+fn store(env: &Env, args: &SessionArgs) -> Store {
+    match &args.session_dir {
+        Some(flat) => Store::flat(&env.dirs.agent, flat),
+        None => Store::new(&env.dirs.agent),
+    }
+}
+
+/// Its sessions, newest first.
 fn all(env: &Env, args: &SessionArgs) -> Result<Vec<SessionInfo>, Failure> {
-    let swept = match &args.session_dir {
-        Some(flat) => sweep(&OsFs, flat),
-        None => sweep_all(&OsFs, &env.dirs.sessions()),
-    };
-    let (infos, _) = swept.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
-    Ok(infos)
+    let listing = store(env, args).list();
+    let listing = listing.map_err(|error| Failure::new(format!("the sessions folder cannot be read: {error}")))?;
+    Ok(listing.sessions)
 }
 
 /// The file that a word means.
 fn find(env: &Env, args: &SessionArgs, here: &Path, word: &str) -> Result<PathBuf, Failure> {
-    if args.session_dir.is_none() || is_path_like(word) {
-        // A path is one of the shell that it was typed in.
-        let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
-        return Ok(resolve(&OsFs, &env.dirs.sessions(), &from, word)?);
-    }
-    let lower = word.to_lowercase();
-    let begins = |info: &SessionInfo| !word.is_empty() && info.id.to_lowercase().starts_with(&lower);
-    let mut matches: Vec<SessionInfo> = all(env, args)?.into_iter().filter(begins).collect();
-    if let Some(whole) = matches.iter().position(|info| info.id.to_lowercase() == lower) {
-        return Ok(matches.swap_remove(whole).path);
-    }
-    match matches.len() {
-        0 => Err(NotResolved::Unknown(word.into()).into()),
-        1 => Ok(matches.swap_remove(0).path),
-        _ => Err(NotResolved::Ambiguous { word: word.into(), matches }.into()),
-    }
+    // A path is one of the shell that it was typed in.
+    let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
+    Ok(store(env, args).resume(&from, word)?)
 }
 
 /// The session of a file goes on, or, where its id has led into another project, a person may have a fork of it here.
@@ -171,12 +172,7 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
 }
 
 /// The session that a terminal, or else the folder, worked on last.
-fn latest(
-    env: &Env,
-    args: &SessionArgs,
-    here: &Path,
-    notices: &mut Vec<String>,
-) -> Result<Option<PathBuf>, Failure> {
+fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> {
     if let Some(last) = breadcrumbs::last(env).filter(|last| same_folder(&last.cwd.to_string_lossy(), here)) {
         let within = args.session_dir.as_ref().is_none_or(|dir| last.session.parent() == Some(dir));
         if within && is_real_session(&last.session, here) {
@@ -231,12 +227,7 @@ pub(crate) fn for_git(env: &Env) -> Env {
 }
 
 /// The worktree of a name, and what a person should know of it.
-async fn checkout(
-    env: &Env,
-    here: &Path,
-    name: Option<&str>,
-    notices: &mut Vec<String>,
-) -> Result<Worktree, Failure> {
+async fn checkout(env: &Env, here: &Path, name: Option<&str>, notices: &mut Vec<String>) -> Result<Worktree, Failure> {
     let found = worktree(&for_git(env), here, name).await?;
     let path = found.path.display();
     notices.push(match (&found.branch, found.made) {
@@ -267,7 +258,9 @@ pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> 
     for info in &infos {
         let when = info.modified.to_string();
         let when = when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z");
-        out::line(format!("{}  {when}  {:>4} messages  {}", info.id, info.messages, out::cell(info.name(), 60)).trim_end());
+        out::line(
+            format!("{}  {when}  {:>4} messages  {}", info.id, info.messages, out::cell(info.name(), 60)).trim_end(),
+        );
     }
     match infos.first() {
         Some(newest) => out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", newest.id)),

@@ -3,7 +3,7 @@
 
 mod campaign;
 mod corpora;
-
+mod finding;
 mod history;
 mod trash;
 mod usage;

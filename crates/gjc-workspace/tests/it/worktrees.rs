@@ -117,7 +117,10 @@ fn what_exists_is_used_again() {
 #[test]
 fn what_is_in_the_way_is_named() {
     let repo = repo();
-    refused(make(&repo, repo.path(), Some("main")), &["main is checked out in", repo.path().to_str().unwrap(), "--cwd"]);
+    refused(
+        make(&repo, repo.path(), Some("main")),
+        &["main is checked out in", repo.path().to_str().unwrap(), "--cwd"],
+    );
     let beside = repo.beside("repo.gjc-worktrees");
     fs::create_dir(&beside).unwrap();
     let full = beside.join(slug("full"));
@@ -172,7 +175,15 @@ fn where_no_worktree_can_be_the_reason_is_said() {
     refused(make(&repo, &bare, Some("x")), &["no checkout"]);
     refused(make(&repo, &repo.path().join(".git"), Some("x")), &["no checkout"]);
     let around = self::repo();
-    around.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", repo.path().to_str().unwrap(), "sub"]);
+    around.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        repo.path().to_str().unwrap(),
+        "sub",
+    ]);
     around.commit("sub");
     refused(make(&around, &around.path().join("sub"), Some("x")), &["submodule"]);
     assert!(make(&around, around.path(), Some("x")).unwrap().submodules);

@@ -98,6 +98,7 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     plant(&home, "b", "2026-01-01T00-00-00-000Z_x.jsonl", header("남의-세션", "/") + "{\"broken\n");
     plant(&home, "b", "not.jsonl", "no session\n");
     proof.command(&home, "sessions list", &[], 0);
+    proof.command(&home, "sessions search", &["메모"], 0);
     proof.command(&home, "sessions show", &[&id], 0);
     proof.command(&home, "sessions show", &["남의-세션"], 0);
     proof.command(&home, "sessions verify", &["--all"], 1);

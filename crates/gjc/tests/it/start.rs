@@ -96,7 +96,8 @@ fn a_terminal_goes_on_with_its_own_session() {
     // Within one terminal its own session counts, however new another is.
     home.forget(&newer);
     fs::remove_file(&newer).unwrap();
-    let script = format!("gjc -p -r '{}' 셋째; cp \"$TMPDIR/newer\" '{}'; gjc -p -c 넷째", mine.display(), newer.display());
+    let script =
+        format!("gjc -p -r '{}' 셋째; cp \"$TMPDIR/newer\" '{}'; gjc -p -c 넷째", mine.display(), newer.display());
     home.write("tmp/newer", later);
     let stub = self::stub([text("셋"), text("넷")]);
     let out = in_terminal(&home, &stub, &script, "");
@@ -161,7 +162,9 @@ fn resume_without_a_value_lists_what_is_here() {
     let ids: Vec<String> = out.out().lines().map(|line| line[..36].to_owned()).collect();
     assert_eq!(ids, [TWO, ONE], "{out}");
     assert!(out.err().contains(&format!("gjc -p --resume {TWO}")), "{out}");
-    for args in [&["-p", "x", "-r"][..], &["-p", "-r", "--", "x"], &["--mode", "json", "x", "-r"], &["--mode", "rpc", "-r"]] {
+    for args in
+        [&["-p", "x", "-r"][..], &["-p", "-r", "--", "x"], &["--mode", "json", "x", "-r"], &["--mode", "rpc", "-r"]]
+    {
         let out = look(&home, args).output();
         assert!(out.code() == Some(2) && out.err().contains("--resume without a session"), "{out}");
     }
@@ -310,7 +313,10 @@ fn a_folder_that_moved_away_is_noticed() {
     let stub = stub([text("새로"), text("이어서")]);
     let file = plant_at(&home, ONE, "/gone/project", 20);
     let out = go(&home, &stub, &["-c"]).output().ok();
-    assert!(out.err().contains("/gone/project, which is gone") && out.err().contains(&format!("--resume {ONE}")), "{out}");
+    assert!(
+        out.err().contains("/gone/project, which is gone") && out.err().contains(&format!("--resume {ONE}")),
+        "{out}"
+    );
     assert_eq!(session_files(&home).len(), 2);
     // The way out of that sentence: it says that the folder is gone, and goes on here.
     let out = go(&home, &stub, &["-r", ONE]).output().ok();
