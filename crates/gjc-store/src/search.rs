@@ -34,6 +34,8 @@ pub struct Answer {
     pub no_words: bool,
     /// Files that could not be read.
     pub unreadable: Vec<Unreadable>,
+    /// How many sessions were read, because the index could not rule them out.
+    pub read: usize,
 }
 
 impl Answer {
@@ -100,6 +102,7 @@ pub(crate) fn search(
             let fill = key.is_some_and(|key| !known.contains(&key));
             look(info, &terms, fill)
         });
+        answer.read += batch.len();
         let (mut filled, mut bytes) = (Vec::new(), 0);
         for ((info, key), look) in batch.iter().zip(looks) {
             let Some(look) = look else { continue };

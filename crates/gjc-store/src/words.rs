@@ -178,6 +178,11 @@ const PARTICLES: &[&str] = &[
     "야",
 ];
 
+/// Whether a run is the particle of the word before it, in other letters: `gjc에서`.
+fn is_particle(run: &str, joined: bool) -> bool {
+    joined && PARTICLES.contains(&run)
+}
+
 /// A 한글 word without its last particle; `None` where none is left to take away.
 fn without_particle(word: &str) -> Option<&str> {
     let stem = |particle: &&str| word.strip_suffix(*particle).filter(|stem| !stem.is_empty());
@@ -197,7 +202,7 @@ pub fn tokens(folded: &str, mut each: impl FnMut(&str)) {
         match script {
             Script::Spaced => each(run),
             // `gjc에서`: the word is the one before.
-            Script::Hangul if joined && PARTICLES.contains(&run) => {
+            Script::Hangul if is_particle(run, joined) => {
                 each(run);
                 pairs(run).for_each(&mut each);
             }
@@ -245,11 +250,12 @@ impl Term {
                 // Back to where the run begins that it may be the end of.
                 let from = folded[..first].rfind(|c| script(c).is_none() && !is_combining_mark(c)).unwrap_or(0);
                 let base = folded.as_ptr() as usize;
-                let stems = |run| std::iter::successors(without_particle(run), |stem| without_particle(stem));
+                let is = |run: &str, kind, joined| {
+                    let mut stems = std::iter::successors(without_particle(run), |stem| without_particle(stem));
+                    run == word || kind == Script::Hangul && !is_particle(run, joined) && stems.any(|stem| stem == word)
+                };
                 runs(&folded[from..])
-                    .find(|(run, kind, _)| {
-                        run == word || *kind == Script::Hangul && stems(run).any(|stem| stem == word)
-                    })
+                    .find(|(run, kind, joined)| is(run, *kind, *joined))
                     .map(|(run, ..)| run.as_ptr() as usize - base)
             }
         }
@@ -275,7 +281,7 @@ pub fn terms(query: &str) -> Vec<Term> {
         let (first, more) = (letters.next(), letters.next().is_some());
         let term = match (script, first) {
             (Script::Spaced, _) => Term::Word(run.into()),
-            (Script::Hangul, _) if joined && PARTICLES.contains(&run) => continue,
+            (Script::Hangul, _) if is_particle(run, joined) => continue,
             (Script::Hangul, _) => hangul(run),
             (Script::Dense, Some(letter)) if !more => Term::Letter(letter),
             (Script::Dense, _) => Term::Part(run.into()),
@@ -358,8 +364,15 @@ mod tests {
 
     #[test]
     fn what_holds_a_term_has_its_tokens() {
-        let texts =
-            ["세션목록에서 gjc를 집에서는", "两个字 かな글자ABC한글", "é́x 가\u{301}나 ไทยคำ", "을 를에서 들", "x에서y"];
+        let texts = [
+            "세션목록에서 gjc를 집에서는",
+            "两个字 かな글자ABC한글",
+            "é́x 가\u{301}나 ไทยคำ",
+            "을 를에서 들",
+            "x에서y",
+            "gjc들이 들이",
+            "字들에서만",
+        ];
         let mut proved = 0;
         for text in texts {
             let text = folded(text);

@@ -5,6 +5,7 @@ mod campaign;
 mod corpora;
 mod finding;
 mod history;
+mod searching;
 mod trash;
 mod usage;
 

@@ -13,7 +13,7 @@ const TWO: &str = "0197a0c2-0000-7000-8000-000000000002";
 const THREE: &str = "0197a0c2-0000-7000-8000-000000000003";
 
 /// A session of a folder with a question and an answer; the answer is of this minute.
-fn plant_at(home: &Home, id: &str, cwd: &str, minute: u32) -> PathBuf {
+pub(crate) fn plant_at(home: &Home, id: &str, cwd: &str, minute: u32) -> PathBuf {
     let text = header(id, cwd) + &user("0000000a", None, "옛 물음") + &said("0000000b", "0000000a", "옛 대답");
     let text = text.replace("07:19:00", &format!("07:{minute:02}:00"));
     plant(home, "--bucket--", &format!("{id}.jsonl"), text)
@@ -183,7 +183,7 @@ fn a_session_of_another_project_is_asked_about() {
         let out = in_terminal(&home, &stub([]), resume, no);
         assert!(out.out().contains(&asked), "{out}");
         assert!(out.out().contains("ended 0") && out.out().contains("nothing was begun"), "{out}");
-        assert_eq!(session_files(&home), [source.clone()]);
+        assert_eq!(session_files(&home), std::slice::from_ref(&source));
     }
     let stub = stub([text("여기서")]);
     let out = in_terminal(&home, &stub, resume, "y\n");
