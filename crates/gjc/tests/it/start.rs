@@ -239,7 +239,10 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     assert_eq!(lines(fork)[1..3], lines(&source)[1..3]);
     let copied = fork.with_extension("");
     assert_eq!(fs::read_to_string(copied.join("출력.txt")).unwrap(), "전부");
-    assert!(["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()), "children stay where they are");
+    assert!(
+        ["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()),
+        "children stay where they are"
+    );
     // What cannot be, leaves nothing behind.
     for (word, says) in [("ffff", "not found"), ("/없는/길.jsonl", "File not found"), ("/tmp/", "is a folder")] {
         let out = go(&home, &stub([]), &["--fork", word]).output();
