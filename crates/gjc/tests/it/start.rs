@@ -141,9 +141,13 @@ fn only_a_session_of_a_terminal_leaves_a_breadcrumb() {
     pane(go(&home, &stub([text("네")]), &[]));
     let id = id_of(&the_session(&home));
     let bin = env!("CARGO_BIN_EXE_gjc");
-    let script = format!("'{bin}' sessions list; '{bin}' sessions show {id}; gjc -p --no-session x; gjc --mode json x");
+    let file = the_session(&home).display().to_string();
+    let looks = format!("'{bin}' sessions list; '{bin}' sessions show {id}; '{bin}' sessions verify {id}; '{bin}' -r");
+    let pages = format!("'{bin}' --export '{file}' a.html; '{bin}' sessions export {id} b.html");
+    let script = format!("{looks}; {pages}; gjc -p --no-session x; gjc --mode json x");
     let out = in_terminal(&home, &stub([text("네"), text("네")]), &script, "");
     assert_eq!(breadcrumbs(&home), Vec::<PathBuf>::new(), "{out}");
+    assert!(home.work().join("a.html").exists() && home.work().join("b.html").exists(), "{out}");
     // Where it cannot be written, nobody is told.
     fs::write(home.agent_dir().join("terminal-sessions"), "a file").unwrap();
     let out = in_terminal(&home, &stub([text("네")]), "gjc -p x", "");
