@@ -8,6 +8,8 @@ use gjc_store::{Child, Folders, Found, Hit, SessionInfo, Store, Unreadable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What `gjc sessions list --json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -109,6 +111,27 @@ pub(crate) fn list(env: &Env, subagents: bool, json: bool) -> Result<ExitCode, F
     }
     tell(&unreadable);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Goes on with the index of words until it is dropped, beside whatever else a process does that stays a while.
+pub(crate) struct Filling(Arc<AtomicBool>);
+
+impl Filling {
+    /// Begins. Where no thread can be had, the next search does the work.
+    pub(crate) fn begin(env: &Env) -> Self {
+        let (stop, store) = (Arc::new(AtomicBool::new(false)), Store::new(&env.dirs.agent));
+        let stopped = Arc::clone(&stop);
+        let fill = move || drop(store.fill(|| stopped.load(Ordering::Relaxed)));
+        let _ = std::thread::Builder::new().name("index".into()).spawn(fill);
+        Self(stop)
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        // It is not waited for: what it has not finished is read again by who needs it.
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn unlistable(error: &std::io::Error) -> Failure {

@@ -6,7 +6,7 @@
 use crate::cli::SessionArgs;
 use crate::failure::Failure;
 use crate::history::Keeper;
-use crate::{compose, out, print, world};
+use crate::{compose, finding, out, print, world};
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use gjc_entry::fields::replace_lone_surrogates;
@@ -36,6 +36,8 @@ pub(crate) fn run(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let runtime = world::runtime()?;
     let code = runtime.block_on(async {
         let (handle, actor, keeper) = compose::begin(env, args).await?;
+        // With `--no-session` nothing is written, not even what could be found again.
+        let _filling = (!args.no_session).then(|| finding::Filling::begin(env));
         let unanswered = keeper.offer(&[]).await;
         let mut events = handle.subscribe();
         let (ask, mut asked) = mpsc::unbounded_channel::<Asked>();

@@ -159,3 +159,30 @@ fn no_state_of_the_index_changes_what_list_and_search_say() {
     held.execute_batch("ROLLBACK").unwrap();
     assert_eq!(said(), right, "afterwards");
 }
+
+#[test]
+fn a_process_that_stays_fills_the_index_of_words_beside_its_work() {
+    let home = home();
+    for n in 0..40 {
+        let text = header(&format!("0196-{n}"), "/m") + &user("0000000a", None, &format!("{n}번째 물음"));
+        plant(&home, "--m--", &format!("{n}.jsonl"), text);
+    }
+    let stub = stub([]);
+    let mut rpc = on(&home, &stub).args(["--mode", "rpc"]).spawn();
+    let known = || {
+        let db = rusqlite::Connection::open(home.agent_dir().join("index.db")).ok()?;
+        db.query_row("SELECT count(*) FROM gjc_words_1 WHERE shard = 0", [], |row| row.get::<_, i64>(0)).ok()
+    };
+    let began = std::time::Instant::now();
+    for n in 0.. {
+        rpc.send(&json!({"id": format!("s{n}"), "command": {"type": "snapshot"}}).to_string());
+        rpc.wait_for(|line| line.contains(&format!("\"id\":\"s{n}\"")));
+        if known() == Some(42) {
+            break;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{:?} sessions are known", known());
+    }
+    rpc.close_stdin();
+    assert_eq!(rpc.wait().code(), Some(0));
+    assert_eq!(found(&run(&home, &["sessions", "search", "17번째", "--json"])), ["0196-17"]);
+}

@@ -56,8 +56,11 @@ mod start;
 mod start_folders;
 mod start_refused;
 mod switching;
+#[cfg(feature = "failpoints")]
+mod switching_fails;
 mod taken_away;
 mod tmux;
 mod trash;
+mod ways;
 mod wires;
 mod worktrees;

@@ -1,7 +1,8 @@
 //! What opening, appending to and forking a session costs: the rows of the bench executables beside the code.
 //!
-//! `benches/log.rs` and `benches/fork.rs` of gjc-log and `benches/context.rs` of gjc-context say which rows there are, make
-//! their files, and do each job in a process of its own that reports its time; here they are only run.
+//! `benches/log.rs` and `benches/fork.rs` of gjc-log, `benches/context.rs` of gjc-context and `benches/finding.rs` of gjc-store
+//! say which rows there are, make their files, and do each job in a process of its own that reports its time; here they are
+//! only run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ struct Job {
     command: Vec<String>,
 }
 
-/// All suites of these executables. Their files (1.2 GB) stay under the target folder.
+/// All suites of these executables. Their files (1.2 GB, those of `finding` 5.5 GB) stay under the target folder.
 ///
 /// # Errors
 /// When they cannot be built, or do not answer.
@@ -63,7 +64,7 @@ fn group(suite: Suite, path: &OsString) -> Group {
 fn build(workspace: &Workspace, names: &[&str]) -> Result<Vec<PathBuf>> {
     let manifest = workspace.root.join("Cargo.toml");
     let mut command = Command::new("cargo");
-    command.args(["bench", "--no-run", "-p", "gjc-log", "-p", "gjc-context"]);
+    command.args(["bench", "--no-run", "-p", "gjc-log", "-p", "gjc-context", "-p", "gjc-store"]);
     command.args(names.iter().flat_map(|name| ["--bench", name]));
     command.args(["--message-format", "json-render-diagnostics", "--manifest-path"]).arg(manifest);
     let said = shell::capture(&mut command)?;

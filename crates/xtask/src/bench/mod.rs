@@ -87,6 +87,9 @@ fn groups(bench: &Bench, workspace: &Workspace, wanted: Option<&str>) -> Result<
     if asked("fork") {
         groups.extend(log::groups(bench, workspace, &["fork"])?);
     }
+    if asked("store") {
+        groups.extend(log::groups(bench, workspace, &["finding"])?);
+    }
     if asked("sessions") {
         groups.extend(sessions::groups(bench, workspace)?);
     }

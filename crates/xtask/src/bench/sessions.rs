@@ -50,10 +50,10 @@ fn list(bench: &Bench, workspace: &Workspace, home: &Path) -> Result<Group> {
     let fresh = Row::new(
         "gjc sessions list, without its index",
         "/bin/sh",
-        ["-c", clear, &gjc_path, "sessions", "list", "--all", "--json"],
+        ["-c", clear, &gjc_path, "sessions", "list", "--json"],
     );
     let mut rows = vec![
-        gjc("gjc sessions list", &["sessions", "list", "--all", "--json"], &agent),
+        gjc("gjc sessions list", &["sessions", "list", "--json"], &agent),
         in_home(fresh, &[("GJC_CODING_AGENT_DIR", bare)]),
     ];
     let pi = bench.cache.pi_module();
