@@ -133,8 +133,8 @@ impl<F: Fs> Actor<F> {
             Command::Tree { filter, from, limit } => {
                 as_value("no_tree", serde_json::to_value(self.session.tree(filter, from, limit)))
             }
-            Command::Export { path, force } => {
-                self.export(path, force, reply);
+            Command::Export { path, force, open, typed } => {
+                self.export(path, force, open, typed, reply);
                 return;
             }
             Command::Rescue => self.rescue(),

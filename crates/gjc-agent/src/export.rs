@@ -1,12 +1,13 @@
 //! A person has the session written as a page. It is made from the file, beside the actor, which only begins it.
 
 use crate::actor::Actor;
+use crate::opener;
 use gjc_entry::{Blobs, Clock, EntryId, Level, OpId};
 use gjc_export::{Making, NotWritten, Replace, children, default_name, html, to_file};
 use gjc_flow::{Call, LabelWatch, Permit, Redeem, SinkRef, Verdict, decide, digest};
 use gjc_log::fs::Fs;
 use gjc_log::{Reader, written};
-use gjc_protocol::{Outcome, Refusal, refuse_copies};
+use gjc_protocol::{Outcome, Refusal, export_argument, refuse_copies};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::cell::Cell;
@@ -17,18 +18,32 @@ use tokio::sync::oneshot;
 
 impl<F: Fs> Actor<F> {
     /// Begins an export; the answer comes when the page is there.
-    pub(crate) fn export(&mut self, path: Option<String>, force: bool, reply: oneshot::Sender<Outcome>) {
+    pub(crate) fn export(
+        &mut self,
+        path: Option<String>,
+        force: bool,
+        open: bool,
+        typed: Option<String>,
+        reply: oneshot::Sender<Outcome>,
+    ) {
         let replace = if force { Replace::Any } else { Replace::Pages };
-        let (export, lsn) = match self.prepare_export(path, replace) {
-            Ok(export) => (export, self.session.want_written()),
+        let wanted = match &typed {
+            Some(typed) => export_argument(typed).map(|said| (said.path.map(Into::into), said.open)),
+            None => Ok((path, open)),
+        };
+        let prepared = wanted.and_then(|(path, open)| Ok((self.prepare_export(path, replace)?, open)));
+        let (export, open) = match prepared {
+            Ok(prepared) => prepared,
             Err(refusal) => {
                 let _ = reply.send(Outcome::Refused(refusal));
                 return;
             }
         };
+        let lsn = self.session.want_written();
         let mut storage = self.session.log().storage();
+        let (vars, page) = (self.config.env.vars.clone(), export.page.clone());
         tokio::spawn(async move {
-            let outcome = match written(&mut storage, lsn).await {
+            let made = match written(&mut storage, lsn).await {
                 Ok(()) => tokio::task::spawn_blocking(move || export.make())
                     .await
                     .unwrap_or_else(|_| Err(Refusal::new("internal", "the export broke off; this is a fault of gjc"))),
@@ -37,7 +52,20 @@ impl<F: Fs> Actor<F> {
                         .hint("make room, then export it again"))
                 }
             };
-            let _ = reply.send(outcome.map_or_else(Outcome::Refused, |value| Outcome::Done { value }));
+            let outcome = match made {
+                Ok(mut value) => {
+                    if open {
+                        let opened = opener::open(&vars, &page).await;
+                        value["opened"] = opened.is_ok().into();
+                        if let Err(why) = opened {
+                            value["notOpened"] = why.into();
+                        }
+                    }
+                    Outcome::Done { value }
+                }
+                Err(refusal) => Outcome::Refused(refusal),
+            };
+            let _ = reply.send(outcome);
         });
     }
 

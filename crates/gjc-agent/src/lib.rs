@@ -42,6 +42,7 @@ mod hooks;
 mod jobs;
 mod limits;
 mod mode;
+mod opener;
 mod prepare;
 mod recover;
 mod request;

@@ -94,6 +94,7 @@ impl<F: Fs> Actor<F> {
     pub(crate) fn found(&mut self, led: Result<Led<F>, Refusal>) {
         match led {
             Ok(Led::To(ready)) => {
+                gjc_fp::fp!("agent.switch.ready");
                 if let Some(switch) = &mut self.switch {
                     switch.state = State::Ready(Box::new(ready));
                 }
@@ -220,6 +221,7 @@ impl<F: Fs> Actor<F> {
             next.session.make_due();
             next.session.want_durable();
         }
+        gjc_fp::fp!("agent.switch.followed");
         next.sessions.arrived(&present);
         let file = present.file.map(|file| file.display().to_string());
         if let Some(file) = &file {
@@ -241,6 +243,7 @@ impl<F: Fs> Actor<F> {
             reason,
             label: LabelInfo::from(next.session.labels().label()),
         });
+        gjc_fp::fp!("agent.switch.told");
         for text in notices {
             next.events.emit(EventBody::Notice { text });
         }

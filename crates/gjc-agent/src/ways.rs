@@ -151,11 +151,14 @@ impl<F: Fs> Actor<F> {
                 Next::Wanted(wanted, target) => (wanted, target),
                 Next::Nowhere(value) => return Ok(Led::Nowhere(value)),
             };
+            gjc_fp::fp!("agent.switch.chosen");
             guards.may(HookBody::SessionBeforeSwitch { reason, target }).await?;
             if let (Wanted::Branch(_), Some(entry)) = (&wanted.0, wanted.1) {
                 guards.may(HookBody::SessionBeforeBranch { entry: entry.to_string() }).await?;
             }
+            gjc_fp::fp!("agent.switch.allowed");
             durable(&mut storage, lsn).await.map_err(|why| cannot_store(&why.to_string()))?;
+            gjc_fp::fp!("agent.switch.stored");
             sessions.ready(wanted.0, present).await.map(Led::To)
         })
     }

@@ -56,7 +56,7 @@ fn shared(kind: Kind, mib: u64, source: &Path, folder: &Path) -> io::Result<Opti
         Row::job_on(&disk, "cp --reflink=always, made durable", "cp-reflink", &[&there, &at]),
         Row::job_on(&disk, "fork", "fork-shared", &[&there, &at]),
         Row::job_on(&disk, "a file of one line, made durable", "one-line", &[&there, &at]),
-        Row::job_on(&disk, "cp --reflink=never, made durable", "cp", &[&there, &at]),
+        Row::job_on(&disk, "cp --reflink=never, made durable", "cp-whole", &[&there, &at]),
     ];
     Ok(Some(Suite { title: format!("fork: 100 MB, blocks shared on {}", kind.name()), rows }))
 }
@@ -67,8 +67,9 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
     let to = |name: &str| scratch.path().join(name);
     let shared = |len: u64| json!({"shared": len});
     match name {
-        "cp" => probe::took(|| cp(source, &to("copy"), "never", true), |()| json!({})),
-        "bare-cp" => probe::took(|| cp(source, &to("copy"), "never", false), |()| json!({})),
+        "cp" => probe::took(|| cp(source, &to("copy"), "auto", true), |()| json!({})),
+        "bare-cp" => probe::took(|| cp(source, &to("copy"), "auto", false), |()| json!({})),
+        "cp-whole" => probe::took(|| cp(source, &to("copy"), "never", true), |()| json!({})),
         "cp-reflink" => {
             // Once more as warm as the rest.
             cp(source, &to("first"), "always", true)?;

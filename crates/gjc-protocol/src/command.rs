@@ -163,7 +163,8 @@ pub enum Command {
     /// Go on in a new file when another program has replaced, cut or deleted the session's own: a fork with all that can
     /// still be read. The reply holds its `id` and `file`.
     Rescue,
-    /// Write the session as one page of HTML. The reply comes when it is there, and holds its file (`page`) and length (`bytes`).
+    /// Write the session as one page of HTML. The reply comes when it is there, and holds its file (`page`) and length
+    /// (`bytes`); of a page that was to be opened, whether that was begun (`opened`), and else why not (`notOpened`).
     Export {
         /// The page; a relative path is in the session's folder. By default `gjc-session-<name of the session's file>.html`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,6 +172,13 @@ pub enum Command {
         /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         force: bool,
+        /// Open it then, with the program of the desktop for pages.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        open: bool,
+        /// What a person typed behind `/export`, instead of `path` and `open`: a path that ends at its first blank, and
+        /// `--no-open`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        typed: Option<String>,
     },
     /// The whole state as a face needs it.
     Snapshot,

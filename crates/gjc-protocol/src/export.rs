@@ -2,24 +2,44 @@
 
 use crate::Refusal;
 
-/// The path behind `/export`, if there is one. It ends at the first blank.
+/// What stands behind `/export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportArgument<'a> {
+    /// The page, where one is named.
+    pub path: Option<&'a str>,
+    /// Whether the page is opened once it is there.
+    pub open: bool,
+}
+
+/// Reads what stands behind `/export`: a path that ends at its first blank, and `--no-open` before or behind it.
 ///
 /// # Errors
 /// When it asks for what `/dump` does, or is quoted: blanks cannot be kept here, and half a path would be another file.
-pub fn export_argument(argument: &str) -> Result<Option<&str>, Refusal> {
-    let Some(word) = argument.split_whitespace().next() else { return Ok(None) };
-    if word.starts_with(['"', '\'']) {
-        return Err(Refusal::new(
-            "quoted_path",
-            "a path behind /export ends at its first blank, and quotes do not change that",
-        )
-        .hint("for a path with blanks: gjc sessions export <id> \"my page.html\""));
+pub fn export_argument(argument: &str) -> Result<ExportArgument<'_>, Refusal> {
+    let mut words = argument.split_whitespace().take(2);
+    let mut said = ExportArgument { path: None, open: true };
+    while let Some(word) = words.next() {
+        if word == NO_OPEN {
+            said.open = false;
+            continue;
+        }
+        if word.starts_with(['"', '\'']) {
+            return Err(Refusal::new(
+                "quoted_path",
+                "a path behind /export ends at its first blank, and quotes do not change that",
+            )
+            .hint("for a path with blanks: gjc sessions export <id> \"my page.html\""));
+        }
+        if let Some(refusal) = refuse_copies(word) {
+            return Err(refusal);
+        }
+        said.path = Some(word);
+        said.open &= words.next() != Some(NO_OPEN);
     }
-    match refuse_copies(word) {
-        Some(refusal) => Err(refusal),
-        None => Ok(Some(word)),
-    }
+    Ok(said)
 }
+
+const NO_OPEN: &str = "--no-open";
 
 /// The refusal of a word that asks for the clipboard.
 #[must_use]
@@ -36,16 +56,19 @@ mod tests {
 
     #[test]
     fn the_path_ends_at_the_first_blank() {
-        for (argument, path) in [
-            ("", None),
-            ("  \t", None),
-            ("page.html", Some("page.html")),
-            ("  세션/페이지.html  ", Some("세션/페이지.html")),
-            ("my page.html", Some("my")),
-            ("copy.html", Some("copy.html")),
-            ("한글\u{3000}뒤", Some("한글")),
+        for (argument, path, open) in [
+            ("", None, true),
+            ("  \t", None, true),
+            ("page.html", Some("page.html"), true),
+            ("  세션/페이지.html  ", Some("세션/페이지.html"), true),
+            ("my page.html", Some("my"), true),
+            ("copy.html", Some("copy.html"), true),
+            ("한글\u{3000}뒤", Some("한글"), true),
+            ("--no-open", None, false),
+            ("--no-open page.html", Some("page.html"), false),
+            ("page.html --no-open", Some("page.html"), false),
         ] {
-            assert_eq!(export_argument(argument).unwrap(), path, "{argument:?}");
+            assert_eq!(export_argument(argument).unwrap(), ExportArgument { path, open }, "{argument:?}");
         }
     }
 

@@ -17,7 +17,7 @@ mod tree;
 pub use asked::{About, Answer, Approval, AskEnd, Asked, Choice, Mode, Question, Reach, Remembers};
 pub use command::{Cmd, CmdId, Command, Outcome, Picture, PromptMode, PromptPart, Refusal, Reply, Role};
 pub use event::{Event, EventBody, Health, JobStatus, LabelInfo, Merge, SwitchReason, ToolEnd, TurnEnd, Unanswered};
-pub use export::{export_argument, refuse_copies};
+pub use export::{ExportArgument, export_argument, refuse_copies};
 pub use hook::{HookAddition, HookBody, HookCall, HookDecision, HookEvent, HookVerdict, OtherSession};
 pub use snapshot::{JobInfo, ModelInfo, Partial, Queued, Snapshot, StepName};
 pub use tree::{SessionReport, Tree, TreeFilter, TreeNode};

@@ -92,11 +92,30 @@ impl<'e> Git<'e> {
             };
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
-                let off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")];
-                self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
+                self.without_filter(name);
             }
         }
         Ok(names)
+    }
+
+    /// From now on a filter does not run, whoever defines it.
+    pub(crate) fn without_filter(&mut self, name: &str) {
+        let off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")];
+        self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
+    }
+
+    /// From now on no filter runs as a process that takes file after file; false where none would have.
+    pub(crate) async fn without_processes(&mut self) -> Result<bool, Refused> {
+        let ask = ["config", "-z", "--get-regexp", "^filter\\..*\\.process$"];
+        let (_, found) = self.output(&ask, Errors::Dropped).await?;
+        let text = String::from_utf8_lossy(&found).into_owned();
+        let lines = text.split('\0').filter_map(|line| line.split_once('\n'));
+        let running: Vec<String> =
+            lines.filter(|(_, value)| !value.is_empty()).map(|(key, _)| key.to_owned()).collect();
+        let off = |key: &String| self.settings.iter().any(|(known, value)| known == key && value.is_empty());
+        let running: Vec<String> = running.into_iter().filter(|key| !off(key)).collect();
+        self.settings.extend(running.iter().map(|key| (key.clone(), String::new())));
+        Ok(!running.is_empty())
     }
 
     /// What git prints, without the line feed at its end.

@@ -22,7 +22,7 @@ pub(crate) fn readable(name: &str) -> String {
     // Lowering may take a letter apart.
     for c in name.nfc().collect::<String>().to_lowercase().nfc() {
         let c = if c.is_alphanumeric() { c } else { '-' };
-        if c == '-' && slug.ends_with('-') || slug.is_empty() && c == '-' {
+        if c == '-' && (slug.is_empty() || slug.ends_with('-')) {
             continue;
         }
         if slug.len() + c.len_utf8() > LONGEST {

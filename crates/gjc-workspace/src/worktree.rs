@@ -9,7 +9,7 @@ use crate::list::{self, Registered};
 use crate::slug::slug;
 use gjc_entry::Env;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub struct Worktree {
     pub submodules: bool,
     /// Filters of the repository's own settings, which did not run.
     pub filters: Vec<String>,
+    /// Filters of a person's settings that failed, and were left out.
+    pub failed_filters: Vec<String>,
     /// A worktree without a name belongs to one program at a time: it holds this lock for as long as it works there.
     _held: Option<File>,
 }
@@ -176,15 +178,35 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
     let mut git = Git::new(env, here);
     let place = Place::of(&git).await?;
     let filters = git.without_own_filters().await?;
+    let mut failed: Vec<String> = Vec::new();
+    loop {
+        match attempt(env, &git, &place, name).await {
+            // A filter of a person's own whose program is not there, as of LFS: the work can begin without it.
+            Err(WorktreeError::Git(words)) => match failed_filter(&words).filter(|name| !failed.contains(name)) {
+                Some(filter) => {
+                    git.without_filter(&filter);
+                    failed.push(filter);
+                }
+                // The end of a filter that is a process is all that git knows of it; its other program will tell its name.
+                None if words.contains("hung up") && git.without_processes().await? => {}
+                None => return Err(WorktreeError::Git(words)),
+            },
+            Ok(made) if made.made => return Ok(Worktree { filters, failed_filters: failed, ..made }),
+            other => return other,
+        }
+    }
+}
+
+async fn attempt(env: &Env, git: &Git<'_>, place: &Place, name: Option<&str>) -> Result<Worktree, WorktreeError> {
     let (path, branch, made, held) = match name {
         Some(name) => {
-            let branch = branch_name(&git, name).await?;
+            let branch = branch_name(git, name).await?;
             let path = place.beside().join(slug(&branch));
-            let made = on_branch(env, &git, &place, &path, &branch).await?;
+            let made = on_branch(env, git, place, &path, &branch).await?;
             (path, Some(branch), made, None)
         }
         None => {
-            let (path, made, held) = detached(env, &git, &place).await?;
+            let (path, made, held) = detached(env, git, place).await?;
             (path, None, made, Some(held))
         }
     };
@@ -194,7 +216,8 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
         cwd: if same.is_dir() { same.components().collect() } else { path.clone() },
         dirty: !made && is_dirty(&git.at(&path)).await?,
         submodules: path.join(".gitmodules").exists(),
-        filters: if made { filters } else { Vec::new() },
+        filters: Vec::new(),
+        failed_filters: Vec::new(),
         path,
         branch,
         made,
@@ -202,10 +225,20 @@ pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Work
     })
 }
 
+/// The filter that git's words say has failed: `fatal: a.bin: smudge filter lfs failed`, or `clean filter 'lfs' failed`.
+fn failed_filter(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("smudge filter ").or_else(|| words.split_once("clean filter "))?;
+    let (name, _) = rest.split_once(" failed")?;
+    let name = name.trim_matches('\'');
+    (!name.is_empty() && !name.contains(['\n', '\0'])).then(|| name.to_owned())
+}
+
 /// Where a session was started.
 struct Place {
     /// The main checkout, beside which worktrees stand.
     main: PathBuf,
+    /// What all worktrees of the repository have in common: its `.git`.
+    common: PathBuf,
     /// From the root of the checkout to the folder.
     prefix: Vec<u8>,
     /// The commit that is checked out.
@@ -242,7 +275,7 @@ impl Place {
             return Err(WorktreeError::NoCommit(top));
         }
         let head = text(git.read(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
-        Ok(Self { main, prefix, head })
+        Ok(Self { main, common, prefix, head })
     }
 
     /// The folder that holds this repository's worktrees.
@@ -250,6 +283,21 @@ impl Place {
         let mut name = self.main.file_name().unwrap_or_default().to_owned();
         name.push(".gjc-worktrees");
         self.main.with_file_name(name)
+    }
+}
+
+impl Place {
+    /// Waits until no other gjc makes a worktree of this repository, and keeps others waiting. Two gits that make one of the same
+    /// folder at once both find it free, and both register it. Where nothing can be locked, git's own care has to do.
+    async fn turn(&self, env: &Env) -> Option<File> {
+        let turn = File::open(&self.common).ok()?;
+        loop {
+            match turn.try_lock() {
+                Ok(()) => return Some(turn),
+                Err(TryLockError::Error(_)) => return None,
+                Err(TryLockError::WouldBlock) => env.clock.sleep(LOOK_AGAIN).await,
+            }
+        }
     }
 }
 
@@ -300,20 +348,23 @@ enum Found {
 async fn on_branch(env: &Env, git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, WorktreeError> {
     let wait = Wait::new(env, path);
     loop {
+        let turn = place.turn(env).await;
         match look(git, path, branch).await? {
             Found::There => return Ok(false),
-            Found::AtWork => wait.a_little().await?,
+            Found::AtWork => {}
             Found::Free => match add(git, place, path, branch).await {
                 Ok(true) => return Ok(true),
                 // Somebody else was faster with the branch, or holds a lock.
-                Ok(false) => wait.a_little().await?,
-                Err(refused) if refused.is_locked() => wait.a_little().await?,
+                Ok(false) => {}
+                Err(refused) if refused.is_locked() => {}
                 Err(refused) => match look(git, path, branch).await {
-                    Ok(Found::There | Found::AtWork) => {}
+                    Ok(Found::There | Found::AtWork) => continue,
                     Ok(Found::Free) | Err(_) => return Err(refused.into()),
                 },
             },
         }
+        drop(turn);
+        wait.a_little().await?;
     }
 }
 
@@ -391,13 +442,9 @@ async fn add(git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<
 async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, bool, File), WorktreeError> {
     let beside = place.beside();
     let unusable = |why: std::io::Error| WorktreeError::Git(format!("{}: {why}", beside.display()));
-    fs::create_dir_all(&beside).map_err(unusable)?;
-    // One after the other: between making one and holding it, nobody else may find it free.
-    let turn = File::open(&beside).map_err(unusable)?;
+    // Between making one and holding it, nobody else may find it free.
+    let _turn = place.turn(env).await;
     let wait = Wait::new(env, &beside);
-    while turn.try_lock().is_err() {
-        env.clock.sleep(LOOK_AGAIN).await;
-    }
     let stem = format!("head-{}", place.head.chars().take(12).collect::<String>());
     for n in 1..=MOST_DETACHED {
         let path = beside.join(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
@@ -418,12 +465,8 @@ async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, b
             None if is_free(&path) => true,
             None => continue,
         };
-        while made {
-            match git.act(&[&"worktree", &"add", &"--detach", &path, &place.head]).await {
-                Err(refused) if refused.is_locked() => wait.a_little().await?,
-                Err(refused) => return Err(refused.into()),
-                Ok(()) => break,
-            }
+        if made {
+            add_detached(git, &path, &place.head, &wait).await?;
         }
         let there = git.at(&path);
         let own = self::path(there.read(&["rev-parse", "--absolute-git-dir"]).await?);
@@ -433,6 +476,15 @@ async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, b
         }
     }
     Err(WorktreeError::Taken(beside.join(stem)))
+}
+
+async fn add_detached(git: &Git<'_>, path: &Path, commit: &str, wait: &Wait<'_>) -> Result<(), WorktreeError> {
+    loop {
+        match git.act(&[&"worktree", &"add", &"--detach", &path, &commit]).await {
+            Err(refused) if refused.is_locked() => wait.a_little().await?,
+            added => return Ok(added?),
+        }
+    }
 }
 
 /// Waits for another program, which no event tells of, and not for ever.

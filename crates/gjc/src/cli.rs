@@ -82,7 +82,7 @@ pub(crate) struct SessionArgs {
     pub(crate) quiet: bool,
     /// Go on with the session that this terminal had in this folder, else with the folder's newest; a new one where there is
     /// none.
-    #[arg(short, long = "continue", conflicts_with_all = ["resume", "fork"])]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "fork"])]
     pub(crate) go_on: bool,
     /// Go on with a session: the beginning of its id, or its file. Without one, this folder's sessions are shown.
     #[arg(short, long, value_name = "ID|PATH", num_args = 0..=1)]

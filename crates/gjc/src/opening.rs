@@ -1,6 +1,7 @@
 //! Opens the session file that a command is about: a new one, one to go on with, the copy of an old one.
 
 use crate::failure::Failure;
+use crate::which::same_folder;
 use crate::world::real_dir;
 use gjc_entry::{DamageKind, EntryId, Env, Header};
 use gjc_log::fs::OsFs;
@@ -70,6 +71,9 @@ pub(crate) async fn resume(
     } else if let Ok(real) = real_dir(&recorded) {
         // Another program, or a folder that was moved and linked, may have left another way to it.
         real
+    } else if same_folder(&writer.header().cwd, here) {
+        // Written in another normal form of Unicode.
+        here.into()
     } else {
         notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
         here.into()

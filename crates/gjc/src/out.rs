@@ -71,6 +71,12 @@ pub(crate) fn row(text: &str) -> String {
     plain(&text.replace(['\n', '\t'], " "))
 }
 
+/// A path as a person types it to a shell: in quotes where it holds anything but letters, digits and what paths are made of.
+pub(crate) fn word(text: &str) -> String {
+    let bare = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '+' | ':' | '@' | ',');
+    if !text.is_empty() && text.chars().all(bare) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// The first `cells` columns of a text on one line, padded to exactly that width. 한글 takes two columns a letter.
 pub(crate) fn cell(text: &str, cells: usize) -> String {
     use unicode_width::UnicodeWidthChar;
@@ -109,6 +115,15 @@ mod tests {
         }
         assert_eq!(cell("한글제목", 5), "한글…");
         assert_eq!(cell("한글제목", 6), "한글… ");
+    }
+
+    #[test]
+    fn a_word_is_one_to_a_shell() {
+        for (text, word) in
+            [("/a/한글-1.x", "/a/한글-1.x"), ("/a b", "'/a b'"), ("it's", "'it'\\''s'"), ("", "''"), ("$x", "'$x'")]
+        {
+            assert_eq!(super::word(text), word);
+        }
     }
 
     #[test]

@@ -119,11 +119,13 @@ impl Which {
         let here = worktree.as_ref().map_or(here, |worktree| worktree.cwd.clone());
         let from = match (found, wanted) {
             (Some(path), _) if args.fork.is_some() => From::ForkOf(path),
+            // Who asks for a worktree has said where the session is to go on.
+            (Some(path), Some(_)) if worktree.is_some() => From::File(path),
             (Some(path), Some(word)) => or_fork(args, &here, path, word)?,
             _ if args.go_on => latest(env, args, &here, &mut notices)?.map_or(From::Nothing, From::File),
             _ => From::Nothing,
         };
-        let stays_here = args.cwd.is_some() || matches!(from, From::ForkOf(_));
+        let stays_here = args.cwd.is_some() || worktree.is_some() || matches!(from, From::ForkOf(_));
         Ok(Self { here, stays_here, from, notices, worktree })
     }
 }
@@ -158,7 +160,8 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
     if !elsewhere {
         return Ok(From::File(path));
     }
-    let ways = format!("go on there: gjc --cwd {cwd} --resume {word}; a fork of it here: gjc --fork {word}");
+    let there = out::word(&cwd);
+    let ways = format!("go on there: gjc --cwd {there} --resume {word}; a fork of it here: gjc --fork {word}");
     if args.mode != Mode::Text || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::new(format!("Session \"{word}\" is in another project ({cwd}).")).hint(ways));
     }
@@ -184,19 +187,27 @@ fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>)
     if let Some(info) = infos.iter().filter(real).find(|info| same_folder(&info.cwd, here)) {
         return Ok(Some(info.path.clone()));
     }
-    // The folder itself may have had another path until yesterday.
-    let gone = |info: &&SessionInfo| {
-        let path = Path::new(&info.cwd);
-        path.is_absolute() && same_name(path, here) && !path.exists()
-    };
-    if let Some(moved) = infos.iter().filter(real).find(gone) {
-        notices.push(format!(
-            "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
-            moved.cwd, moved.id
-        ));
-    }
+    notices.extend(moved(&infos, here));
     notices.push(format!("there is no session of {} yet; this is a new one", here.display()));
     Ok(None)
+}
+
+/// What may be this folder's sessions of the time when it had another path: those of a folder that is gone. One that was moved
+/// has kept its name, one that was renamed its place; a worktree that was removed stood beside its checkout.
+fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
+    let gone = |info: &&SessionInfo| {
+        let path = Path::new(&info.cwd);
+        info.messages > 0 && path.is_absolute() && !path.exists() && !same_folder(&info.cwd, here)
+    };
+    let gone: Vec<&SessionInfo> = infos.iter().filter(gone).collect();
+    let worktrees = format!("{}.gjc-worktrees", here.display());
+    let likely: [&dyn Fn(&Path) -> bool; 3] =
+        [&|path| same_name(path, here), &|path| path.starts_with(&worktrees), &|path| path.parent() == here.parent()];
+    let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
+    Some(format!(
+        "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
+        newest.cwd, newest.id
+    ))
 }
 
 /// Whether a file is a session of this folder that has something to go on with.
@@ -207,7 +218,7 @@ fn is_real_session(path: &Path, here: &Path) -> bool {
 }
 
 /// Whether a recorded folder is this one: by its spelling in any normal form of Unicode, or by its real path.
-fn same_folder(recorded: &str, here: &Path) -> bool {
+pub(crate) fn same_folder(recorded: &str, here: &Path) -> bool {
     let nfc = |path: &Path| path.to_string_lossy().nfc().collect::<String>();
     let path = Path::new(recorded);
     path.is_absolute()
@@ -247,14 +258,18 @@ async fn checkout(env: &Env, here: &Path, name: Option<&str>, notices: &mut Vec<
             "the filter {filter} of the repository's own settings did not run; its files are as git keeps them"
         ));
     }
+    for filter in &found.failed_filters {
+        notices.push(format!("the filter {filter} failed, so its files are as git keeps them"));
+    }
     Ok(found)
 }
 
 /// What `--resume` without a value shows: this folder's sessions, newest first, and how to go on with one.
 pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> {
     let here = real_dir(args.cwd.as_deref().unwrap_or(Path::new(".")))?;
-    let infos = all(env, args)?.into_iter().filter(|info| info.messages > 0 && same_folder(&info.cwd, &here));
-    let infos: Vec<SessionInfo> = infos.collect();
+    let all = all(env, args)?;
+    let infos: Vec<&SessionInfo> =
+        all.iter().filter(|info| info.messages > 0 && same_folder(&info.cwd, &here)).collect();
     for info in &infos {
         let when = info.modified.to_string();
         let when = when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z");
@@ -265,6 +280,9 @@ pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> 
     match infos.first() {
         Some(newest) => out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", newest.id)),
         None => out::talk("There are no sessions of this folder yet. All folders: gjc sessions list"),
+    }
+    if let Some(moved) = moved(&all, &here) {
+        out::talk(&format!("gjc: {moved}"));
     }
     Ok(ExitCode::SUCCESS)
 }

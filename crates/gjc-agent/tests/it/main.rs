@@ -8,6 +8,7 @@ mod choice;
 mod durability;
 mod effects;
 mod end;
+mod exports;
 mod faces;
 mod held;
 mod jobs;

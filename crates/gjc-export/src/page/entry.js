@@ -72,7 +72,7 @@ function piece(block) {
       return said(str(block.text));
     case "thinking": {
       const text = str(block.thinking);
-      return card("thinking", [el("span", "name", say("Thinking", "생각")), put(el("span", "gist"), preview(text))], () => [said(text)]);
+      return card("thinking", [el("span", "name", say("Thinking", "생각")), put(el("span", "gist"), gist(text))], () => [said(text)]);
     }
     case "redactedThinking":
       return el("p", "aside", say("Thinking that the provider keeps closed.", "제공자가 공개하지 않는 생각."));
@@ -244,7 +244,7 @@ function environment(data, e) {
 
 function tool(spec) {
   const { name, description, ...rest } = spec;
-  return card("part", [put(el("span", "name"), str(name)), put(el("span", "gist"), preview(str(description)))], () => [said(str(description)), dataBox(rest)]);
+  return card("part", [put(el("span", "name"), str(name)), put(el("span", "gist"), gist(str(description)))], () => [said(str(description)), dataBox(rest)]);
 }
 
 // Data as it is, readable.

@@ -79,6 +79,8 @@ function draw() {
   chunks = [];
   for (let from = 0; from < shownItems.length; from += CHUNK) chunks.push(chunkOf(shownItems.slice(from, from + CHUNK), chunks.length));
   conversation.replaceChildren(...chunks.map((chunk) => chunk.section));
+  // The first is there at once, the others when they come near.
+  chunks[0]?.fill();
   chunks.forEach((chunk) => watcher.observe(chunk.section));
   banner.hidden = leaf === active;
   outline.draw();
@@ -211,6 +213,7 @@ function nextFound(step) {
 
 const field = el("input", "search");
 field.type = "search";
+field.name = "search";
 field.placeholder = say("Search all branches", "모든 가지에서 찾기");
 field.setAttribute("aria-label", field.placeholder);
 const count = el("output", "count");
@@ -221,8 +224,11 @@ field.addEventListener("input", () => {
 });
 field.addEventListener("keydown", (event) => {
   if (event.isComposing) return;
-  if (event.key === "Enter") nextFound(event.shiftKey ? -1 : 1);
-  else if (event.key === "Escape") {
+  if (event.key === "Enter") {
+    nextFound(event.shiftKey ? -1 : 1);
+    // The next one is a press of Enter away.
+    field.focus({ preventScroll: true });
+  } else if (event.key === "Escape") {
     field.value = "";
     search("");
     field.blur();
@@ -231,6 +237,7 @@ field.addEventListener("keydown", (event) => {
 });
 
 const filter = el("select", "filter");
+filter.name = "filter";
 filter.setAttribute("aria-label", say("Which entries are listed", "보일 항목"));
 for (const [value, [name]] of Object.entries(FILTERS)) filter.append(Object.assign(el("option", "", name), { value }));
 filter.addEventListener("change", () => {
@@ -264,7 +271,7 @@ function pageHead() {
   if (env) made.append(...environment(obj(whole(env).data)));
   if (session.damage.length || head.unfinished) {
     const notes = [...session.damage, ...(head.unfinished ? [say("the last line is unfinished: a writer may be at work, or was cut off", "마지막 줄이 끝나지 않았습니다: 쓰는 중이거나 중단되었습니다")] : [])];
-    made.append(card("part broken", [el("span", "name", say(`Damaged in ${notes.length} place(s)`, `손상된 곳 ${notes.length}군데`))], () => [el("ul", "", ...notes.map((note) => put(el("li", ""), note)))]));
+    made.append(card("part broken", [el("span", "name", say(notes.length === 1 ? "Damaged in one place" : `Damaged in ${notes.length} places`, `손상된 곳 ${notes.length}군데`))], () => [el("ul", "", ...notes.map((note) => put(el("li", ""), note)))]));
   }
   if (session.childSessions.length) made.append(card("part", [el("span", "name", say(`Subagents: ${session.childSessions.length + session.moreChildren}`, `하위 에이전트: ${session.childSessions.length + session.moreChildren}`))], childList));
   return made;

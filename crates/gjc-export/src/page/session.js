@@ -17,8 +17,8 @@ function known(said, line, at) {
   const message = obj(e.message);
   const type = str(e.type);
   if (type === "message") knownMessage(entry, message);
-  else if (type === "compaction" || type === "branch_summary") Object.assign(entry, { kind: "summary", text: preview(str(e.summary)) });
-  else if (type === "custom_message") Object.assign(entry, { kind: "note", text: preview(textOf(e.content)) });
+  else if (type === "compaction" || type === "branch_summary") Object.assign(entry, { kind: "summary", text: gist(str(e.summary)) });
+  else if (type === "custom_message") Object.assign(entry, { kind: "note", text: gist(textOf(e.content)) });
   else if (type === "label") {
     entry.text = str(e.label);
     if (entry.text) session.labels.set(str(e.targetId), entry.text);
@@ -35,7 +35,7 @@ function knownMessage(entry, message) {
   const role = str(message.role);
   const kinds = { user: "user", assistant: "assistant", toolResult: "tool", bashExecution: "tool", custom: "note", hookMessage: "note" };
   entry.kind = Object.hasOwn(kinds, role) ? kinds[role] : "note";
-  entry.text = preview(role === "bashExecution" ? "$ " + str(message.command) : textOf(message.content));
+  entry.text = role === "bashExecution" ? preview("$ " + str(message.command)) : role === "toolResult" ? preview(textOf(message.content)) : gist(textOf(message.content));
   if (role === "toolResult") {
     entry.call = str(message.toolCallId);
     entry.tool = str(message.toolName);

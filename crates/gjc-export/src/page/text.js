@@ -66,6 +66,9 @@ function preview(text, most = 110) {
   return line.length > most ? line.slice(0, most).replace(/[\ud800-\udbff]$/, "") + "…" : line;
 }
 
+// The same of Markdown, without the marks that would only be noise in one line.
+const gist = (text) => preview(text.slice(0, 2000).replace(/^\s*(?:#{1,6}|>|[-*+]) +/gm, " ").replace(/\*\*|`{3,}\w*/g, ""));
+
 const LANGUAGE = korean ? "ko" : "en";
 const WHEN = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: "medium", timeStyle: "short" });
 const HOUR = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: "short" });

@@ -30,7 +30,10 @@ fn program() -> Option<PathBuf> {
         .flat_map(|dir| ["chromium", "chromium-browser", "google-chrome"].map(|name| dir.join(name)))
         .find(|file| file.is_file());
     if found.is_none() {
-        assert!(std::env::var_os("GJC_CI").is_none(), "GJC_CI=1, but there is no Chromium: pages may not be left out here");
+        assert!(
+            std::env::var_os("GJC_CI").is_none(),
+            "GJC_CI=1, but there is no Chromium: pages may not be left out here"
+        );
         eprintln!("left out: there is no chromium on the PATH to look at pages with");
     }
     found
@@ -71,6 +74,9 @@ impl Browser {
         for domain in ["Page", "Runtime", "Network", "Log", "Audits"] {
             browser.call(&format!("{domain}.enable"), &json!({}));
         }
+        // Keys go to the page, as if its window were in front.
+        browser.call("Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
+        browser.look(1280, 900, false);
         Some(browser)
     }
 
@@ -113,17 +119,24 @@ impl Browser {
     /// Opens a file, and waits until its page has built itself.
     #[track_caller]
     pub(crate) fn open(&mut self, file: &Path) {
-        self.open_at(file, "");
+        self.open_address(&format!("file://{}", file.display()));
     }
 
-    /// The same, at a place of it.
+    /// The same, by an address.
     #[track_caller]
-    pub(crate) fn open_at(&mut self, file: &Path, hash: &str) {
+    pub(crate) fn open_address(&mut self, address: &str) {
         self.events.clear();
-        self.call("Page.navigate", &json!({"url": format!("file://{}{hash}", file.display())}));
+        self.call("Page.navigate", &json!({"url": address}));
         let loaded = self.until(|told| told["method"] == "Page.loadEventFired");
         self.events.push(loaded);
-        assert_eq!(self.value("document.documentElement.dataset.ready"), "true", "{:?}", self.told("Runtime.exceptionThrown"));
+        let ready = self.value("document.documentElement.dataset.ready");
+        assert_eq!(ready, "true", "{:?}", self.told("Runtime.exceptionThrown"));
+    }
+
+    /// What the reader speaks.
+    pub(crate) fn language(&mut self, language: &str) {
+        let agent = self.value("navigator.userAgent");
+        self.call("Network.setUserAgentOverride", &json!({"userAgent": agent, "acceptLanguage": language}));
     }
 
     /// The value of an expression in the page; a promise is waited for.

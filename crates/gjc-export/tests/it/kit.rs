@@ -68,6 +68,11 @@ impl Kit {
         self.last = Some(id.into());
     }
 
+    /// The id of the entry that was added last.
+    pub(crate) fn last(&self) -> String {
+        self.last.clone().unwrap_or_default()
+    }
+
     /// Keeps bytes as a blob; answers its name.
     pub(crate) fn blob(&self, bytes: &[u8]) -> String {
         let name = BlobStore::<OsFs>::name(bytes);

@@ -235,4 +235,8 @@ fn the_head_bears_the_label_of_the_session() {
     assert!(page.contains("<meta name=\"gjc-label\" content=\"CONFIDENTIAL untrusted\">"));
     let data = data(&parse(&page));
     assert_eq!((&data[0]["head"]["level"], &data[0]["head"]["trusted"]), (&json!("CONFIDENTIAL"), &json!(false)));
+
+    // One that cannot be read counts as the highest.
+    kit.entry(json!({"gjcLabel": {"l": "SECRETISH"}, "message": {"role": "user", "content": "x"}}));
+    assert!(kit.page().contains("<meta name=\"gjc-label\" content=\"RESTRICTED "));
 }

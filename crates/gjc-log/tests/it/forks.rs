@@ -134,7 +134,7 @@ fn what_is_shared_stands_at_the_same_place_within_a_block() {
 }
 
 #[test]
-fn where_nothing_can_be_shared_there_are_no_blanks() {
+fn where_nothing_can_be_shared_whole_blocks_are_copied() {
     for faults in [vec![Fault::NoSharing], vec![Fault::NoSharing, Fault::NoRanges]] {
         let (fs, bench) = crate::simulated();
         drop(long(&bench, 4, 20_000));
@@ -142,10 +142,15 @@ fn where_nothing_can_be_shared_there_are_no_blanks() {
         faults.iter().for_each(|fault| fs.fault(fault.clone()));
         let (forked, to) = make(&bench, &bench.path(), "new").unwrap();
         let made = read(&*fs, &to);
-        assert_eq!((forked.shared, layout(&made).1.len()), (0, 1), "{faults:?}");
+        assert_eq!(
+            (forked.shared, layout(&made), made.len() as u64),
+            (0, (layout(&source).0, layout(&made).1), forked.len),
+            "{faults:?}"
+        );
+        assert!(layout(&made).1.len() == 2 && layout(&made).1[1].trim().is_empty());
         assert!(entries(&made) == entries(&source));
     }
-    // Nor where there is hardly anything to share.
+    // A short one has no blanks.
     let (fs, bench) = crate::simulated();
     drop(long(&bench, 1, 3));
     let (forked, to) = make(&bench, &bench.path(), "new").unwrap();

@@ -8,4 +8,5 @@
     reason = "a test fails by panicking, starts programs and waits for them"
 )]
 
+mod tmux;
 mod worktrees;

@@ -309,17 +309,27 @@ fn the_repository_s_own_settings_run_nothing() {
 }
 
 #[test]
-fn a_filter_that_fails_leaves_neither_worktree_nor_branch() {
+fn a_filter_that_fails_is_left_out_and_named() {
     let repo = repo();
-    repo.write(".gitattributes", "*.bin filter=lfs\n");
+    repo.write(".gitattributes", "*.bin filter=lfs\n*.own filter=둘째\n");
     repo.write("큰것.bin", "pointer\n");
+    repo.write("것.own", "own\n");
     repo.commit("attributes");
-    let settings = "[filter \"lfs\"]\n\tsmudge = false\n\trequired = true\n";
+    // LFS was installed once, and its program is gone.
+    let settings = "[filter \"lfs\"]\n\tsmudge = no-such-lfs smudge %f\n\tclean = no-such-lfs clean %f\n\tprocess = no-such-lfs filter-process\n\trequired = true\n[filter \"둘째\"]\n\tsmudge = false\n\trequired = true\n";
     fs::write(repo.beside("home").join(".gitconfig"), settings).unwrap();
-    refused(make(&repo, repo.path(), Some("x")), &["git refused", "lfs", "nothing was made"]);
-    assert!(!repo.git(&["for-each-ref"]).contains("heads/x"));
-    assert!(!repo.beside("repo.gjc-worktrees").join(slug("x")).exists());
-    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
+    for name in [Some("x"), None] {
+        let made = make(&repo, repo.path(), name).unwrap();
+        let mut failed = made.failed_filters.clone();
+        failed.sort();
+        assert_eq!((made.made, failed), (true, vec!["lfs".to_owned(), "둘째".to_owned()]));
+        assert!(made.filters.is_empty());
+        assert_eq!(fs::read_to_string(made.path.join("큰것.bin")).unwrap(), "pointer\n");
+        assert_eq!(fs::read_to_string(made.path.join("것.own")).unwrap(), "own\n");
+    }
+    let again = make(&repo, repo.path(), Some("x")).unwrap();
+    assert!(!again.made && !again.dirty, "{again:?}");
+    assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\nrefs/heads/other\nrefs/heads/x");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_missing_file_is_named_and_nothing_is_made() {
 fn what_stands_there_is_kept_unless_it_is_a_page() {
     let home = Home::new();
     let session = planted(&home);
-    let notes = home.write("work/notes.html", "mine");
+    let notes = home.write("project/notes.html", "mine");
     let out = look(&home, &["sessions", "export", "0197a0c2", "notes.html"]).output();
     assert_eq!(out.code(), Some(1));
     assert!(out.err().contains("no earlier export") && out.err().contains("--force"), "{}", out.err());
@@ -175,7 +175,7 @@ fn a_running_session_is_exported_with_its_system_prompt_and_tools() {
     // To another place, by a path of one's own; never over something else.
     let other = call(&mut run, "3", &json!({"type": "export", "path": "빈 칸.html"}));
     assert_eq!(Path::new(other["value"]["page"].as_str().unwrap()).file_name().unwrap(), "빈 칸.html", "{other}");
-    home.write("work/mine.txt", "mine");
+    home.write("project/mine.txt", "mine");
     let taken = call(&mut run, "4", &json!({"type": "export", "path": "mine.txt"}));
     assert_eq!((&taken["outcome"], &taken["code"]), (&json!("refused"), &json!("taken")), "{taken}");
     let over = call(&mut run, "5", &json!({"type": "export", "path": file, "force": true}));
@@ -198,5 +198,99 @@ fn copies_are_for_dump_and_memory_has_no_file() {
     let refused = call(&mut run, "2", &json!({"type": "export"}));
     assert_eq!(refused["code"], "in_memory", "{refused}");
     assert!(walk(&home.work()).is_empty(), "nothing was made");
+    say_closed(&mut run);
+}
+
+/// What a person types behind `/export`: it ends at the first blank, quotes are told of, `--no-open` opens nothing.
+#[test]
+fn what_is_typed_ends_at_the_first_blank_and_a_quoted_path_is_refused_with_the_command_line() {
+    let home = Home::new();
+    let stub = stub([text("x")]);
+    let mut run = rpc(&home, &stub);
+    let file = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "x");
+    for (typed, name) in [("한글/페이지.html --no-open", "한글/페이지.html"), ("my page.html", "my"), ("--no-open", "")] {
+        std::fs::create_dir_all(home.work().join("한글")).unwrap();
+        let done = call(&mut run, typed, &json!({"type": "export", "typed": typed}));
+        assert_eq!(done["outcome"], "done", "{done}");
+        let usual = gjc_export::default_name(&file);
+        let to = home.work().join(if name.is_empty() { &usual } else { name });
+        assert_eq!(Path::new(done["value"]["page"].as_str().unwrap()), std::fs::canonicalize(to).unwrap());
+        assert_eq!(done["value"].get("opened").is_some(), !typed.contains("--no-open"), "{done}");
+    }
+    let before = tree(&home.work());
+    for (typed, code, way) in [
+        ("\"my page.html\"", "quoted_path", "gjc sessions export"),
+        ("'my page.html'", "quoted_path", "gjc sessions export"),
+        ("--copy", "use_dump", "/dump"),
+        ("clipboard", "use_dump", "/dump"),
+        ("copy", "use_dump", "/dump"),
+        ("--no-open copy", "use_dump", "/dump"),
+    ] {
+        let refused = call(&mut run, typed, &json!({"type": "export", "typed": typed}));
+        assert_eq!((&refused["outcome"], &refused["code"]), (&json!("refused"), &json!(code)), "{refused}");
+        assert!(refused["hint"].as_str().unwrap().contains(way), "{refused}");
+    }
+    assert_eq!(tree(&home.work()), before, "nothing was made");
+    say_closed(&mut run);
+}
+
+/// A desktop's opener that tells who it was called with, in a pipe that waits for it.
+#[test]
+fn a_page_is_opened_by_the_programs_of_the_desktop() {
+    let home = Home::new();
+    let opened = home.path().join("opened");
+    assert!(std::process::Command::new("mkfifo").arg(&opened).status().unwrap().success());
+    let script = format!("#!/bin/sh\nprintf '%s' \"$1\" > '{}'\n", opened.display());
+    let program = home.write("bin/xdg-open", script);
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // A program of that name in the project's folder is never meant.
+    let trap = home.write("project/xdg-open", "#!/bin/sh\ntouch trapped\n");
+    std::fs::set_permissions(&trap, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!(".:{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let stub = stub([text("x")]);
+    let mut run = on(&home, &stub).args(["--mode", "rpc"]).env("DISPLAY", ":7").env("PATH", path).spawn();
+    say(&mut run, "1", "x");
+    let done = call(&mut run, "2", &json!({"type": "export", "typed": "페이지;$(id).html"}));
+    assert_eq!(done["value"]["opened"], true, "{done}");
+    assert_eq!(std::fs::read_to_string(&opened).unwrap(), done["value"]["page"].as_str().unwrap());
+    assert!(!home.work().join("trapped").exists());
+    // A program asks for it in so many words.
+    let done = call(&mut run, "3", &json!({"type": "export", "path": "b.html", "open": true}));
+    assert_eq!(std::fs::read_to_string(&opened).unwrap(), done["value"]["page"].as_str().unwrap());
+    say_closed(&mut run);
+}
+
+#[test]
+fn where_nothing_can_be_opened_the_page_is_there_and_it_is_told_why() {
+    let home = Home::new();
+    let stub = stub([text("x"), text("y")]);
+    for (display, why) in [("", "no desktop here"), (":7", "xdg-open is not there")] {
+        let bin = home.path().join("few");
+        std::fs::create_dir_all(&bin).unwrap();
+        for name in ["sh", "setsid"] {
+            let _ = std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), bin.join(name));
+        }
+        let mut run = on(&home, &stub).args(["--mode", "rpc"]).env("DISPLAY", display).env("PATH", &bin).spawn();
+        say(&mut run, "1", "x");
+        let done = call(&mut run, "2", &json!({"type": "export", "typed": "a.html"}));
+        assert_eq!(done["value"]["opened"], false, "{done}");
+        assert!(done["value"]["notOpened"].as_str().unwrap().contains(why), "{done}");
+        page(&home.work().join("a.html"));
+        say_closed(&mut run);
+    }
+}
+
+/// A session in memory has no file, however it is asked.
+#[test]
+fn a_session_in_memory_says_why_it_is_not_exported() {
+    let home = Home::new();
+    let stub = stub([text("x")]);
+    let mut run = on(&home, &stub).args(["--mode", "rpc", "--no-session"]).spawn();
+    say(&mut run, "1", "x");
+    let refused = call(&mut run, "2", &json!({"type": "export", "typed": "page.html"}));
+    assert_eq!(refused["code"], "in_memory");
+    assert!(refused["sentence"].as_str().unwrap().contains("lives in memory only"), "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("/dump"), "{refused}");
     say_closed(&mut run);
 }

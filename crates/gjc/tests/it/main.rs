@@ -15,8 +15,8 @@ mod clone;
 mod damage;
 mod demo;
 mod doctor;
-#[cfg(feature = "failpoints")]
 mod dump;
+#[cfg(feature = "failpoints")]
 mod durability;
 mod endings;
 mod errors;
@@ -40,6 +40,7 @@ mod kit;
 mod llama;
 mod locks;
 mod models;
+mod pages;
 mod persons;
 mod print;
 mod providers;
@@ -52,7 +53,14 @@ mod sessions;
 mod settings;
 mod skills;
 mod start;
+mod start_folders;
+mod start_refused;
 mod switching;
+#[cfg(feature = "failpoints")]
+mod switching_fails;
 mod taken_away;
+mod tmux;
 mod trash;
+mod ways;
 mod wires;
+mod worktrees;

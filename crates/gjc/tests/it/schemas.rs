@@ -101,6 +101,7 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     proof.command(&home, "sessions search", &["메모"], 0);
     proof.command(&home, "sessions show", &[&id], 0);
     proof.command(&home, "sessions show", &["남의-세션"], 0);
+    proof.command(&home, "sessions export", &[&id, "page.html"], 0);
     proof.command(&home, "sessions verify", &["--all"], 1);
     proof.command(&home, "context show", &[&id], 0);
     proof.command(&home, "prompts", &[], 0);

@@ -13,7 +13,7 @@ const TWO: &str = "0197a0c2-0000-7000-8000-000000000002";
 const THREE: &str = "0197a0c2-0000-7000-8000-000000000003";
 
 /// A session of a folder with a question and an answer; the answer is of this minute.
-fn plant_at(home: &Home, id: &str, cwd: &str, minute: u32) -> PathBuf {
+pub(crate) fn plant_at(home: &Home, id: &str, cwd: &str, minute: u32) -> PathBuf {
     let text = header(id, cwd) + &user("0000000a", None, "옛 물음") + &said("0000000b", "0000000a", "옛 대답");
     let text = text.replace("07:19:00", &format!("07:{minute:02}:00"));
     plant(home, "--bucket--", &format!("{id}.jsonl"), text)
@@ -183,7 +183,7 @@ fn a_session_of_another_project_is_asked_about() {
         let out = in_terminal(&home, &stub([]), resume, no);
         assert!(out.out().contains(&asked), "{out}");
         assert!(out.out().contains("ended 0") && out.out().contains("nothing was begun"), "{out}");
-        assert_eq!(session_files(&home), [source.clone()]);
+        assert_eq!(session_files(&home), std::slice::from_ref(&source));
     }
     let stub = stub([text("여기서")]);
     let out = in_terminal(&home, &stub, resume, "y\n");
@@ -221,8 +221,9 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     let home = Home::new();
     let source = plant_at(&home, ONE, "/gone/옛 자리", 20);
     let beside = source.with_extension("");
-    fs::create_dir_all(beside.join("깊이")).unwrap();
-    fs::write(beside.join("깊이/출력.txt"), "전부").unwrap();
+    fs::create_dir(&beside).unwrap();
+    fs::write(beside.join("출력.txt"), "전부").unwrap();
+    fs::write(beside.join("1-Child.jsonl.torn"), "x").unwrap();
     symlink("/etc/passwd", beside.join("link")).unwrap();
     let before = tree(&home.agent_dir().join("sessions"));
     let out = go(&home, &stub([text("갈래")]), &["--fork", ONE]).output().ok();
@@ -237,8 +238,8 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     assert_eq!(lines(fork)[0]["cwd"], work(&home));
     assert_eq!(lines(fork)[1..3], lines(&source)[1..3]);
     let copied = fork.with_extension("");
-    assert_eq!(fs::read_to_string(copied.join("깊이/출력.txt")).unwrap(), "전부");
-    assert!(!copied.join("link").exists());
+    assert_eq!(fs::read_to_string(copied.join("출력.txt")).unwrap(), "전부");
+    assert!(["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()), "children stay where they are");
     // What cannot be, leaves nothing behind.
     for (word, says) in [("ffff", "not found"), ("/없는/길.jsonl", "File not found"), ("/tmp/", "is a folder")] {
         let out = go(&home, &stub([]), &["--fork", word]).output();

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use testkit::harness::{Home, Running};
 use testkit::stub::Stub;
 
-fn rpc<'h>(home: &'h Home, stub: &Stub) -> Running<'h> {
+pub(crate) fn rpc<'h>(home: &'h Home, stub: &Stub) -> Running<'h> {
     on(home, stub).args(["--mode", "rpc"]).spawn()
 }
 
 /// Gives a command and waits for its reply.
 #[track_caller]
-fn call(run: &mut Running<'_>, id: &str, command: &Value) -> Value {
+pub(crate) fn call(run: &mut Running<'_>, id: &str, command: &Value) -> Value {
     run.send(&json!({"id": id, "command": command}).to_string());
     reply(run, id)
 }
@@ -27,26 +27,46 @@ fn reply(run: &mut Running<'_>, id: &str) -> Value {
 }
 
 #[track_caller]
-fn event(run: &mut Running<'_>, kind: &str) -> Value {
+pub(crate) fn event(run: &mut Running<'_>, kind: &str) -> Value {
     let line = run.wait_for(|line| serde_json::from_str::<Value>(line).unwrap()["type"] == kind);
     serde_json::from_str(&line).unwrap()
 }
 
 #[track_caller]
-fn say(run: &mut Running<'_>, id: &str, text: &str) {
+pub(crate) fn say(run: &mut Running<'_>, id: &str, text: &str) {
     let prompt = json!({"type": "prompt", "parts": [{"text": text, "origin": "typed"}]});
     assert_eq!(call(run, id, &prompt)["outcome"], "accepted");
     event(run, "turn_ended");
 }
 
 /// What the roles of a session file's messages say.
-fn said_in(path: &Path) -> Vec<String> {
+pub(crate) fn said_in(path: &Path) -> Vec<String> {
     let text = |message: &Value| message["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     messages(path).iter().map(text).collect()
 }
 
-fn file_of(value: &Value) -> PathBuf {
+pub(crate) fn file_of(value: &Value) -> PathBuf {
     value["file"].as_str().unwrap().into()
+}
+
+/// The value of a reply to something that was done.
+#[track_caller]
+pub(crate) fn done(reply: Value) -> Value {
+    assert_eq!(reply["outcome"], "done", "{reply}");
+    reply["value"].clone()
+}
+
+/// Fails unless something was refused with this code and a sentence that says this.
+#[track_caller]
+pub(crate) fn refused(reply: &Value, code: &str, says: &str) {
+    let sentence = reply["sentence"].as_str().unwrap_or_default();
+    assert!(reply["outcome"] == "refused" && reply["code"] == code && sentence.contains(says), "{reply}");
+}
+
+/// Whether all replies of an id have this outcome.
+pub(crate) fn no_reply_but(out: &str, outcome: &str, id: &str) -> bool {
+    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["id"] == id && !line["outcome"].is_null()).all(|line| line["outcome"] == outcome)
 }
 
 #[test]
