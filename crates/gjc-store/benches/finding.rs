@@ -57,7 +57,10 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
                 Row::job("search, index: 1 found", "search-one", &[&some]),
             ],
         ),
-        suite("store: search of 10,000 sessions, 5 GB", vec![Row::job("search, index: 1 found", "search-one", &[&many])]),
+        suite(
+            "store: search of 10,000 sessions, 5 GB",
+            vec![Row::job("search, index: 1 found", "search-one", &[&many])],
+        ),
     ])
 }
 
