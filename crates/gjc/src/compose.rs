@@ -144,7 +144,7 @@ impl Composer {
         let all = args.session_dir.as_deref();
         let (writer, cwd, resumed) = match &begins {
             Begins::Nothing => (create(env, all, &here, !args.no_session, durability), here, false),
-            Begins::File(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
+            Begins::File(path) => resume(env, all, path, durability, &here, cwd_given, &mut notices).await?,
             Begins::ForkOf(source) => fork(env, all, source, &here, durability, &mut notices).await?,
             Begins::BranchOf(source, upto) => {
                 (branch(env, all, source, upto.as_ref(), &here, durability)?, here, upto.is_some())

@@ -131,7 +131,7 @@ impl Which {
 }
 
 /// The run's folder of sessions.
-fn store(env: &Env, args: &SessionArgs) -> Store {
+pub(crate) fn store(env: &Env, args: &SessionArgs) -> Store {
     match &args.session_dir {
         Some(flat) => Store::flat(&env.dirs.agent, flat),
         None => Store::new(&env.dirs.agent),

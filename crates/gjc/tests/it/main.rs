@@ -61,5 +61,6 @@ mod taken_away;
 mod tmux;
 mod trash;
 mod ways;
+mod ways_read;
 mod wires;
 mod worktrees;
