@@ -40,6 +40,7 @@ mod kit;
 mod llama;
 mod locks;
 mod models;
+mod pages;
 mod persons;
 mod print;
 mod providers;

@@ -221,8 +221,9 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     let home = Home::new();
     let source = plant_at(&home, ONE, "/gone/옛 자리", 20);
     let beside = source.with_extension("");
-    fs::create_dir_all(beside.join("깊이")).unwrap();
-    fs::write(beside.join("깊이/출력.txt"), "전부").unwrap();
+    fs::create_dir(&beside).unwrap();
+    fs::write(beside.join("출력.txt"), "전부").unwrap();
+    fs::write(beside.join("1-Child.jsonl.torn"), "x").unwrap();
     symlink("/etc/passwd", beside.join("link")).unwrap();
     let before = tree(&home.agent_dir().join("sessions"));
     let out = go(&home, &stub([text("갈래")]), &["--fork", ONE]).output().ok();
@@ -237,8 +238,8 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     assert_eq!(lines(fork)[0]["cwd"], work(&home));
     assert_eq!(lines(fork)[1..3], lines(&source)[1..3]);
     let copied = fork.with_extension("");
-    assert_eq!(fs::read_to_string(copied.join("깊이/출력.txt")).unwrap(), "전부");
-    assert!(!copied.join("link").exists());
+    assert_eq!(fs::read_to_string(copied.join("출력.txt")).unwrap(), "전부");
+    assert!(["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()), "children stay where they are");
     // What cannot be, leaves nothing behind.
     for (word, says) in [("ffff", "not found"), ("/없는/길.jsonl", "File not found"), ("/tmp/", "is a folder")] {
         let out = go(&home, &stub([]), &["--fork", word]).output();
