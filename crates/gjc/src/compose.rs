@@ -56,8 +56,10 @@ pub(crate) enum Start {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let mut args = args.clone();
     if let Some(dir) = &mut args.session_dir {
-        *dir = std::path::absolute(&*dir)
+        let absolute = std::path::absolute(&*dir)
             .map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+        // As one path from wherever it was named; a folder that is not there yet has no other.
+        *dir = std::fs::canonicalize(&absolute).unwrap_or(absolute);
     }
     let mut which = Which::of(env, &args).await?;
     let about = std::mem::take(&mut which.notices);

@@ -1,6 +1,7 @@
 //! What the ways from session to session leave behind: files that pi reads as we do, children where they were, and everything
 //! in the folder that a person has named for sessions.
 
+use crate::failing_storage::Small;
 use crate::kit::*;
 use crate::switching::{call, done, event, file_of, refused, rpc, said_in, say};
 use serde_json::{Value, json};
@@ -250,4 +251,52 @@ fn each_filter_of_the_tree_shows_its_own() {
     assert_eq!(shown("all").len(), all);
     run.close_stdin();
     run.wait().ok();
+}
+
+#[test]
+fn a_session_that_cannot_be_stored_is_not_left_on_any_way() {
+    let home = Home::new();
+    let Some(small) = Small::mount(home.path().join("small"), "1m") else { return };
+    let stub = stub(["첫째 답", "둘째 답", "셋째 답"].map(text));
+    let mut run = on(&home, &stub).args(["--mode", "rpc"]).env("GJC_CODING_AGENT_DIR", &small.0).spawn();
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째 물음");
+    let message = entry(&first, "첫째 물음");
+    let there = root(&home).join("다른 곳");
+    fs::create_dir(&there).unwrap();
+    let files = || -> Vec<PathBuf> {
+        walk(&small.0).into_iter().filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect()
+    };
+    let before = files();
+    let filler = small.fill();
+    // More than the last block of the file still holds.
+    for n in 0..60 {
+        let label = format!("{n}번째 {}", "이름 ".repeat(20));
+        call(&mut run, "2", &json!({"type": "label", "target": message, "label": label}));
+    }
+    let ways = [
+        json!({"type": "new_session"}),
+        json!({"type": "fork", "prompt": [{"text": "갈래에서만", "origin": "typed"}]}),
+        json!({"type": "branch", "entry": message}),
+        json!({"type": "move_session", "to": "../다른 곳"}),
+        json!({"type": "delete_session", "confirm": true}),
+    ];
+    for way in &ways {
+        refused(&call(&mut run, "3", way), "not_stored", "so it is not left; it goes on");
+    }
+    assert_eq!(files(), before);
+    fs::remove_file(filler).unwrap();
+    say(&mut run, "4", "둘째 물음");
+    // Nothing that was said to this session was lost, and now it can be left.
+    done(call(&mut run, "5", &ways[0]));
+    say(&mut run, "6", "셋째 물음");
+    run.close_stdin();
+    run.wait();
+    assert_eq!(said_in(&first), ["첫째 물음", "첫째 답", "둘째 물음", "둘째 답"]);
+    assert_eq!(lines(&first).iter().filter(|line| line["type"] == "label").count(), 60);
+    assert_eq!(stub.requests().len(), 3);
+    // They go with their disk.
+    for file in files() {
+        home.forget(&file);
+    }
 }
