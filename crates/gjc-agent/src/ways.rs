@@ -80,7 +80,8 @@ impl<F: Fs> Actor<F> {
         let way = match command {
             Command::Switch { session } => Way::To(session),
             Command::Fork { prompt } => {
-                self.may_copy("Wait for the current response to finish or abort it before forking.", "forked")?;
+                let busy = Refusal::new("busy", "Wait for the current response to finish or abort it before forking.");
+                self.may_copy(busy, Refusal::new("in_memory", "a session in memory (--no-session) cannot be forked"))?;
                 if !prompt.is_empty() {
                     let prompt = Prompting { parts: prompt, mode: PromptMode::Steer };
                     self.check_prompt(&prompt)?;
@@ -89,7 +90,12 @@ impl<F: Fs> Actor<F> {
                 Way::Fork
             }
             Command::Branch { entry } => {
-                self.may_copy("Wait for the current response to finish or abort it before branching.", "branched")?;
+                let busy =
+                    Refusal::new("busy", "Wait for the current response to finish or abort it before branching.");
+                self.may_copy(
+                    busy,
+                    Refusal::new("in_memory", "a session in memory (--no-session) cannot be branched"),
+                )?;
                 let found = self.session.entry(&entry);
                 let Some(Body::Message(Message::User(user))) = found.as_ref().map(|entry| &entry.body) else {
                     let refusal = Refusal::new("invalid_entry", "Invalid entry ID for branching");
@@ -100,7 +106,8 @@ impl<F: Fs> Actor<F> {
                 Way::Branch(entry, parent)
             }
             Command::MoveSession { to } => {
-                self.may_copy("Wait for the current response to finish or abort it before moving.", "moved")?;
+                let busy = Refusal::new("busy", "Wait for the current response to finish or abort it before moving.");
+                self.may_copy(busy, Refusal::new("in_memory", "a session in memory (--no-session) cannot be moved"))?;
                 Way::Move(to.into())
             }
             Command::DeleteSession { confirm: false, .. } => {
@@ -109,7 +116,7 @@ impl<F: Fs> Actor<F> {
             }
             Command::DeleteSession { session, .. } => {
                 if session.is_none() {
-                    self.is_stored("No session file to delete (in-memory session)")?;
+                    self.is_stored(Refusal::new("in_memory", "No session file to delete (in-memory session)"))?;
                 }
                 then.delete = true;
                 Way::Delete(session)
@@ -120,17 +127,17 @@ impl<F: Fs> Actor<F> {
     }
 
     /// Whether another file may be made of this session now.
-    fn may_copy(&self, wait: &str, done: &str) -> Result<(), Refusal> {
+    fn may_copy(&self, busy: Refusal, in_memory: Refusal) -> Result<(), Refusal> {
         if self.step != StepName::Idle {
-            return Err(Refusal::new("busy", wait));
+            return Err(busy);
         }
-        self.is_stored(&format!("a session in memory (--no-session) cannot be {done}"))
+        self.is_stored(in_memory)
     }
 
     /// Whether the session has a file.
-    fn is_stored(&self, in_memory: &str) -> Result<(), Refusal> {
+    fn is_stored(&self, in_memory: Refusal) -> Result<(), Refusal> {
         if self.session.log().file_path().is_none() {
-            return Err(Refusal::new("in_memory", in_memory).hint("begin without --no-session"));
+            return Err(in_memory.hint("begin without --no-session"));
         }
         if !self.session.log().on_disk() {
             let refusal = Refusal::new("not_saved", "Session has not been saved yet");
@@ -196,6 +203,9 @@ async fn wanted<F: Fs>(sessions: &dyn Sessions<F>, way: Way, present: &Present) 
 
 /// The answer when the present session cannot be stored.
 pub(crate) fn cannot_store(why: &str) -> Refusal {
-    let sentence = format!("the session cannot be stored at the moment ({why}), so it is not left; it goes on");
-    Refusal::new("not_stored", sentence).hint("make room on its disk, or give gjc the right to write there")
+    Refusal::new(
+        "not_stored",
+        format!("the session cannot be stored at the moment ({why}), so it is not left; it goes on"),
+    )
+    .hint("make room on its disk, or give gjc the right to write there")
 }

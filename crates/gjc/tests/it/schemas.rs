@@ -46,8 +46,13 @@ impl Proof {
             let line: Value = serde_json::from_str(line).unwrap();
             let reply = line.get("outcome").is_some();
             self.value(if reply { "reply" } else { "event" }, &line);
-            if reply && line["value"].get("messages").is_some() {
+            if reply && line["value"].get("queue").is_some() {
                 self.value("snapshot", &line["value"]);
+            }
+            for (field, name) in [("nodes", "tree"), ("kinds", "session-report")] {
+                if reply && line["value"].get(field).is_some() {
+                    self.value(name, &line["value"]);
+                }
             }
         }
     }
@@ -86,7 +91,9 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
         j!({"id": "1", "command": {"type": "snapshot"}}),
         j!({"id": "2", "command": {"type": "prompt", "parts": [{"text": "안녕", "origin": "typed"}]}}),
         j!({"id": "3", "command": {"type": "abort"}}),
-        j!({"id": "4", "command": {"type": "finish"}}),
+        j!({"id": "4", "command": {"type": "session"}}),
+        j!({"id": "5", "command": {"type": "tree", "filter": "all"}}),
+        j!({"id": "6", "command": {"type": "finish"}}),
     ];
     commands.iter().for_each(|command| proof.value("command", command));
     let input: String = commands.iter().map(|command| format!("{command}\n")).collect();

@@ -4,7 +4,7 @@ use crate::kit::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use testkit::harness::{Home, Running};
-use testkit::stub::Stub;
+use testkit::stub::{Gate, Stub};
 
 pub(crate) fn rpc<'h>(home: &'h Home, stub: &Stub) -> Running<'h> {
     on(home, stub).args(["--mode", "rpc"]).spawn()
@@ -115,4 +115,109 @@ fn the_session_that_is_open_is_no_other_one() {
     let out = run.wait().ok();
     assert!(!out.out().contains(r#""type":"switched""#), "{out}");
     assert_eq!(said_in(&first).len(), 4);
+}
+
+#[test]
+fn what_runs_ends_and_is_stored_and_what_waited_is_given_back() {
+    let home = Home::new();
+    let gate = Gate::new();
+    let slow = text("천천히 온 답").reply();
+    let held = slow.body_len() / 2;
+    let stub = replies([text("하나").reply(), slow.gate_at(held, &gate), text("셋").reply()]);
+    let mut run = rpc(&home, &stub);
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째");
+    let prompt =
+        |text: &str, mode: &str| json!({"type": "prompt", "parts": [{"text": text, "origin": "typed"}], "mode": mode});
+    assert_eq!(call(&mut run, "2", &prompt("둘째", "steer"))["outcome"], "accepted");
+    stub.wait_for_requests(2, LIMIT);
+    assert_eq!(call(&mut run, "3", &prompt("나중에", "follow_up"))["outcome"], "accepted");
+    // What is said before the reply is said to the session that is open then.
+    run.send(&json!({"id": "4", "command": {"type": "new_session"}}).to_string());
+    run.send(&json!({"id": "5", "command": prompt("셋째", "steer")}).to_string());
+    let value = done(reply(&mut run, "4"));
+    assert_eq!(value["unsaid"], json!(["나중에"]), "{value}");
+    event(&mut run, "turn_ended");
+    gate.open();
+    run.close_stdin();
+    run.wait().ok();
+    assert_eq!(said_in(&first)[..3], ["첫째", "하나", "둘째"]);
+    assert!(!said_in(&first).contains(&"셋째".to_owned()));
+    assert_eq!(said_in(&file_of(&value)), ["셋째", "셋"]);
+    look(&home, &["sessions", "verify", "--all"]).output().ok();
+}
+
+#[test]
+fn a_session_that_cannot_be_stored_is_not_left() {
+    let home = Home::new();
+    let stub = stub([text("하나"), text("둘")]);
+    let mut run = rpc(&home, &stub);
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째");
+    home.forget(&first);
+    let away = home.work().join("치운 것");
+    std::fs::rename(&first, &away).unwrap();
+    call(&mut run, "2", &json!({"type": "rename", "name": "이름"}));
+    for command in [json!({"type": "new_session"}), json!({"type": "fork"})] {
+        let reply = call(&mut run, "3", &command);
+        refused(&reply, "not_stored", "so it is not left; it goes on");
+    }
+    std::fs::rename(&away, &first).unwrap();
+    say(&mut run, "4", "둘째");
+    run.close_stdin();
+    run.wait().ok();
+    assert_eq!(said_in(&first), ["첫째", "하나", "둘째", "둘"]);
+    assert_eq!(session_files(&home), [first]);
+}
+
+#[test]
+fn hooks_are_asked_before_and_told_after() {
+    let home = Home::new();
+    let heard = home.tmp().join("heard");
+    let allow = "{\"decision\":\"allow\"}";
+    let hook = |event: &str| {
+        let script = home.write(
+            format!("home/{event}.sh"),
+            format!("cat >> '{0}'; echo >> '{0}'\necho '{allow}'\n", heard.display()),
+        );
+        format!("  {event}: [sh {}]\n", script.display())
+    };
+    let events = ["session_before_switch", "session_switch", "session_before_branch", "session_branch"];
+    home.write("home/.gjc/agent/config.yml", format!("hooks:\n{}", events.map(hook).concat()));
+    let stub = stub([text("하나"), text("둘")]);
+    let mut run = rpc(&home, &stub);
+    let first = file_of(&event(&mut run, "session"));
+    say(&mut run, "1", "첫째");
+    let new = done(call(&mut run, "2", &json!({"type": "new_session"})));
+    done(call(&mut run, "3", &json!({"type": "switch", "session": id_of(&first)})));
+    let message = lines(&first).into_iter().find(|line| line["message"]["role"] == "user").unwrap();
+    // While hooks are told, the session is not idle.
+    while done(call(&mut run, "s", &json!({"type": "snapshot"})))["step"] != "idle" {}
+    done(call(&mut run, "4", &json!({"type": "branch", "entry": message["id"]})));
+    run.close_stdin();
+    run.wait().ok();
+    let heard = std::fs::read_to_string(heard).unwrap();
+    let heard: Vec<Value> =
+        heard.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/hook-call.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    heard.iter().for_each(|call| testkit::schema::assert_valid(&schema, call));
+    let told: Vec<(&str, &str)> = heard
+        .iter()
+        .map(|call| (call["event"].as_str().unwrap(), call["reason"].as_str().unwrap_or_default()))
+        .collect();
+    let order = [
+        ("session_before_switch", "new"),
+        ("session_switch", "new"),
+        ("session_before_switch", "resume"),
+        ("session_switch", "resume"),
+        ("session_before_switch", "branch"),
+        ("session_before_branch", ""),
+        ("session_switch", "branch"),
+        ("session_branch", ""),
+    ];
+    assert_eq!(told, order);
+    assert_eq!(heard[2]["target"]["session"], id_of(&first));
+    assert_eq!((&heard[3]["session"], &heard[3]["previous"]["session"]), (&json!(id_of(&first)), &new["session"]));
+    assert_eq!((&heard[5]["entry"], &heard[7]["previous"]["session"]), (&message["id"], &json!(id_of(&first))));
 }

@@ -56,15 +56,20 @@ fn steps() -> Vec<Step> {
         },
         Step {
             settings: "hooks:\n  session_before_switch:\n    - echo '{\"decision\":\"block\",\"reason\":\"지금은 안 됩니다\"}'\n",
-            ..Step::new("hook", resume(), "blocked", "지금은 안 됩니다")
+            ..Step::new("hook", resume(), "hook_blocked", "지금은 안 됩니다")
         },
         Step {
             settings: "hooks:\n  session_before_switch:\n    - exit 3\n",
-            ..Step::new("hook that fails", resume(), "blocked", "exit code 3")
+            ..Step::new("hook that fails", resume(), "hook_blocked", "exit code 3")
         },
         Step {
             settings: "hooks:\n  session_before_branch:\n    - echo '{\"decision\":\"block\",\"reason\":\"가지는 안 됩니다\"}'\n",
-            ..Step::new("hook of a branch", json!({"type": "branch", "entry": "ENTRY"}), "blocked", "가지는 안 됩니다")
+            ..Step::new(
+                "hook of a branch",
+                json!({"type": "branch", "entry": "ENTRY"}),
+                "hook_blocked",
+                "가지는 안 됩니다",
+            )
         },
         Step { before: held, ..Step::new("lock", resume(), "not_switched", "session is open in another process") },
         Step {
@@ -72,7 +77,7 @@ fn steps() -> Vec<Step> {
                 let text = fs::read_to_string(other).unwrap().replacen("\"version\":3", "\"version\":99", 1);
                 fs::write(other, text).ok().and(None)
             },
-            ..Step::new("version", resume(), "not_opened", "99")
+            ..Step::new("version", json!({"type": "switch", "session": "FILE"}), "not_opened", "99")
         },
         Step {
             before: |home, other, _| {
@@ -107,6 +112,7 @@ fn a_step_that_fails_leaves_the_session_as_it_was() {
         let before = (fs::read(&first).unwrap(), session_files(&home), fs::read(&other).unwrap());
         let message = lines(&first).into_iter().find(|line| line["message"]["role"] == "user").unwrap();
         let command = step.command.to_string().replace("ENTRY", message["id"].as_str().unwrap());
+        let command = command.replace("FILE", other.to_str().unwrap());
         let reply = call(&mut run, "2", &serde_json::from_str(&command).unwrap());
         assert_eq!(reply["code"], step.code, "{}: {reply}", step.name);
         refused(&reply, step.code, step.says);
