@@ -63,5 +63,5 @@ pub use config::Config;
 pub use events::{Events, Subscription};
 pub use handle::{SessionHandle, closed};
 pub use hooks::{Hook, Hooks, Vouch};
-pub use sessions::{Found, OneSession, Present, Ready, Sessions, Undo, Wanted};
+pub use sessions::{Found, OneSession, Present, Purpose, Ready, Sessions, Undo, Wanted};
 pub use shown::{shown, shown_as};

@@ -72,6 +72,15 @@ pub enum Wanted {
     Moved(PathBuf),
 }
 
+/// What a session is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To go on with it: by its id, one without messages is none.
+    GoOn,
+    /// To put it away, whatever is in it.
+    PutAway,
+}
+
 /// What a word means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
@@ -89,7 +98,7 @@ pub enum Found {
 /// Gives sessions, and puts them away. Whatever takes time happens beside the actor, which goes on meanwhile.
 pub trait Sessions<F: Fs>: Send + Sync {
     /// The session that a word means: the beginning of an id, or a path. Nothing is opened for writing.
-    fn find(&self, word: String, present: Present) -> BoxFuture<'static, Result<Found, Refusal>>;
+    fn find(&self, word: String, purpose: Purpose, present: Present) -> BoxFuture<'static, Result<Found, Refusal>>;
 
     /// Gets a session ready. Whatever can be refused is refused here, and what was begun is taken back then, also when the
     /// future is dropped.
@@ -115,7 +124,7 @@ fn no_other<T: Send + 'static>() -> BoxFuture<'static, Result<T, Refusal>> {
 }
 
 impl<F: Fs> Sessions<F> for OneSession {
-    fn find(&self, _: String, _: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
+    fn find(&self, _: String, _: Purpose, _: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
         no_other()
     }
 

@@ -4,7 +4,7 @@
 use crate::actor::Actor;
 use crate::boundary::Prompting;
 use crate::hooks::Guards;
-use crate::sessions::{Found, Present, Ready, Sessions, Wanted};
+use crate::sessions::{Found, Present, Purpose, Ready, Sessions, Wanted};
 use gjc_entry::{Body, BoxFuture, EntryId, Message};
 use gjc_log::durable;
 use gjc_log::fs::Fs;
@@ -184,14 +184,14 @@ async fn wanted<F: Fs>(sessions: &dyn Sessions<F>, way: Way, present: &Present) 
         Way::Fork => Next::Wanted((Wanted::Fork, None), None),
         Way::Branch(entry, parent) => Next::Wanted((Wanted::Branch(parent), Some(entry)), None),
         Way::Move(to) => Next::Wanted((Wanted::Moved(to), None), None),
-        Way::To(word) => match sessions.find(word, present.clone()).await? {
+        Way::To(word) => match sessions.find(word, Purpose::GoOn, present.clone()).await? {
             Found::Present => Next::Nowhere(json!({ "session": present.id, "switched": false })),
             Found::Other { id, file } => {
                 let target = OtherSession { session: id, file: Some(file.display().to_string()) };
                 Next::Wanted((Wanted::File(file), None), Some(target))
             }
         },
-        Way::Delete(Some(word)) => match sessions.find(word, present.clone()).await? {
+        Way::Delete(Some(word)) => match sessions.find(word, Purpose::PutAway, present.clone()).await? {
             Found::Present => Next::Wanted((Wanted::New, None), None),
             Found::Other { file, .. } => {
                 let deleted = sessions.trash(file).await?;

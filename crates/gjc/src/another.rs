@@ -4,20 +4,21 @@ use crate::breadcrumbs;
 use crate::compose::{Composer, Start};
 use crate::failure::Failure;
 use crate::opening::place;
+use crate::which::store;
 use crate::world::real_dir;
-use gjc_agent::{Found, Present, Ready, Sessions, Undo, Wanted};
+use gjc_agent::{Found, Present, Purpose, Ready, Sessions, Undo, Wanted};
 use gjc_entry::{BoxFuture, Header, SessionId};
 use gjc_log::fs::OsFs;
 use gjc_log::{ForkError, Reader};
 use gjc_protocol::{Refusal, SwitchReason};
-use gjc_store::resolve;
+use gjc_store::Store;
 use std::path::{Path, PathBuf};
 
 impl Sessions<OsFs> for Composer {
-    fn find(&self, word: String, present: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
-        let sessions = self.env.dirs.sessions();
+    fn find(&self, word: String, purpose: Purpose, present: Present) -> BoxFuture<'static, Result<Found, Refusal>> {
+        let sessions = store(&self.env, &self.args);
         // It may read many files.
-        beside(move || find(&sessions, &word, &present))
+        beside(move || find(&sessions, &word, purpose, &present))
     }
 
     fn ready(&self, wanted: Wanted, present: Present) -> BoxFuture<'static, Result<Ready<OsFs>, Refusal>> {
@@ -78,9 +79,12 @@ fn folder_of(file: &Path) -> PathBuf {
 }
 
 /// The session that a word means, and whether it is the one that is open.
-fn find(sessions: &Path, word: &str, present: &Present) -> Result<Found, Refusal> {
-    let file =
-        resolve(&OsFs, sessions, &present.cwd, word).map_err(|error| Failure::from(error).refusal("not_found"))?;
+fn find(sessions: &Store, word: &str, purpose: Purpose, present: &Present) -> Result<Found, Refusal> {
+    let found = match purpose {
+        Purpose::GoOn => sessions.resume(&present.cwd, word),
+        Purpose::PutAway => sessions.resolve(&present.cwd, word),
+    };
+    let file = found.map_err(|error| Failure::from(error).refusal("not_found"))?;
     let real = std::fs::canonicalize(&file).ok();
     if real.is_some() && present.file.as_ref().is_some_and(|open| std::fs::canonicalize(open).ok() == real) {
         return Ok(Found::Present);

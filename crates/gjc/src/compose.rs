@@ -56,8 +56,10 @@ pub(crate) enum Start {
 pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandle, JoinHandle<()>, Keeper), Failure> {
     let mut args = args.clone();
     if let Some(dir) = &mut args.session_dir {
-        *dir = std::path::absolute(&*dir)
+        let absolute = std::path::absolute(&*dir)
             .map_err(|error| Failure::usage(format!("--session-dir cannot be used: {error}")))?;
+        // As one path from wherever it was named; a folder that is not there yet has no other.
+        *dir = std::fs::canonicalize(&absolute).unwrap_or(absolute);
     }
     let mut which = Which::of(env, &args).await?;
     let about = std::mem::take(&mut which.notices);
@@ -144,7 +146,7 @@ impl Composer {
         let all = args.session_dir.as_deref();
         let (writer, cwd, resumed) = match &begins {
             Begins::Nothing => (create(env, all, &here, !args.no_session, durability), here, false),
-            Begins::File(path) => resume(env, path, durability, &here, cwd_given, &mut notices).await?,
+            Begins::File(path) => resume(env, all, path, durability, &here, cwd_given, &mut notices).await?,
             Begins::ForkOf(source) => fork(env, all, source, &here, durability, &mut notices).await?,
             Begins::BranchOf(source, upto) => {
                 (branch(env, all, source, upto.as_ref(), &here, durability)?, here, upto.is_some())

@@ -84,7 +84,7 @@ impl Tour {
     async fn station_restart(&self, env: &Env, work: &Path, file: &Path, sent: &Sent) -> Result<(), Failure> {
         self.say("\n2. The session again, from its file alone");
         let before = std::fs::read(file).map_err(|error| cannot(file, &error))?;
-        let (writer, _) = opening::open(env, file, Durability::default()).await?;
+        let (writer, _) = opening::open(env, None, file, Durability::default()).await?;
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);
         self.turn(env, work, writer, sent, "What did you note?").await?;
         let after = std::fs::read(file).map_err(|error| cannot(file, &error))?;
@@ -189,7 +189,7 @@ impl Tour {
         let torn = dir.join("copy.jsonl");
         let cut = bytes.len().saturating_sub(20);
         std::fs::write(&torn, &bytes[..cut]).map_err(|error| cannot(&torn, &error))?;
-        let (writer, notices) = opening::open(env, &torn, Durability::default()).await?;
+        let (writer, notices) = opening::open(env, None, &torn, Durability::default()).await?;
         self.say("   The last 20 bytes of a copy are cut off, and the copy is opened:");
         notices.iter().for_each(|notice| self.say(&format!("   {notice}")));
         let entries = writer.skeleton().map_or(0, gjc_entry::Skeleton::len);

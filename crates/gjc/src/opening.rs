@@ -57,13 +57,14 @@ fn log_env(env: &Env, blobs: Option<PathBuf>, durability: Durability) -> LogEnv<
 /// Opens a session to go on with, and says in which folder it does.
 pub(crate) async fn resume(
     env: &Env,
+    all: Option<&Path>,
     path: &Path,
     durability: Durability,
     here: &Path,
     cwd_given: bool,
     notices: &mut Vec<String>,
 ) -> Result<(Writer<OsFs>, PathBuf, bool), Failure> {
-    let (writer, more) = open(env, path, durability).await?;
+    let (writer, more) = open(env, all, path, durability).await?;
     notices.extend(more);
     let recorded = PathBuf::from(&writer.header().cwd);
     let cwd = if cwd_given || recorded.as_os_str().is_empty() {
@@ -101,20 +102,21 @@ pub(crate) async fn fork(
         notices.push(format!("{damaged} damaged entries stayed behind (gjc sessions verify {})", source.display()));
     }
     notices.extend(gjc_log::carry_artifacts(&OsFs, &source.with_extension(""), &to.with_extension("")));
-    let (writer, more) = open(env, &to, durability).await?;
+    let (writer, more) = open(env, all, &to, durability).await?;
     notices.extend(more);
     Ok((writer, cwd.into(), true))
 }
 
-/// Opens a session file for writing, and says what was mended.
+/// Opens a session file for writing, and says what was mended. `all`: as for [`create`], where it goes on in a copy.
 pub(crate) async fn open(
     env: &Env,
+    all: Option<&Path>,
     path: &Path,
     durability: Durability,
 ) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
     let (loaded, repaired) = match Writer::open_patiently(log_env(env, Some(env.dirs.blobs()), durability), path).await
     {
-        Err(OpenError::Old { version, .. }) => return copy(env, path, version, durability),
+        Err(OpenError::Old { version, .. }) => return copy(env, all, path, version, durability),
         opened => opened?,
     };
     let mut notices: Vec<String> = loaded.value.lock_kind().notice().map(Into::into).into_iter().collect();
@@ -145,7 +147,13 @@ pub(crate) async fn open(
 }
 
 /// A session of an old version goes on in a copy.
-fn copy(env: &Env, path: &Path, version: u32, durability: Durability) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
+fn copy(
+    env: &Env,
+    all: Option<&Path>,
+    path: &Path,
+    version: u32,
+    durability: Durability,
+) -> Result<(Writer<OsFs>, Vec<String>), Failure> {
     let loaded = Reader::open(&OsFs, path)?;
     let old = loaded.value.header();
     let (at, id) = (env.clock.wall(), env.ids.session());
@@ -153,7 +161,7 @@ fn copy(env: &Env, path: &Path, version: u32, durability: Durability) -> Result<
     header.parent = Some(old.id.to_string());
     header.title.clone_from(&old.title);
     header.extra.clone_from(&old.extra);
-    let file = env.dirs.sessions().join(bucket_name(Path::new(&old.cwd))).join(header.file_name());
+    let file = place(env, all, Path::new(&old.cwd), &header);
     let (writer, left) =
         Writer::copy(log_env(env, Some(env.dirs.blobs()), durability), &loaded.value, file.clone(), header);
     let mut notices = vec![format!(

@@ -7,10 +7,10 @@ use testkit::anthropic::Turn;
 use testkit::harness::Home;
 
 /// A small file system of its own, for as long as it lives. Only root may mount one.
-struct Small(PathBuf);
+pub(crate) struct Small(pub(crate) PathBuf);
 
 impl Small {
-    fn mount(at: PathBuf, size: &str) -> Option<Self> {
+    pub(crate) fn mount(at: PathBuf, size: &str) -> Option<Self> {
         std::fs::create_dir_all(&at).unwrap();
         let path = at.to_str().unwrap();
         let mounted = std::process::Command::new("mount")
@@ -28,7 +28,7 @@ impl Small {
         None
     }
 
-    fn fill(&self) -> PathBuf {
+    pub(crate) fn fill(&self) -> PathBuf {
         let filler = self.0.join("filler");
         let mut size = 1 << 20;
         use std::io::Write;

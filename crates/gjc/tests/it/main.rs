@@ -62,5 +62,6 @@ mod taken_away;
 mod tmux;
 mod trash;
 mod ways;
+mod ways_read;
 mod wires;
 mod worktrees;
