@@ -63,7 +63,9 @@ async fn a_page_that_cannot_be_written_leaves_nothing_and_the_session_goes_on() 
     let refused = answer(&world.handle, "the refusal", export(&nowhere)).await;
     assert!(matches!(&refused, Outcome::Refused(refusal) if refusal.code == "not_exported"), "{refused:?}");
     let names = bench.fs.list(&bench.root).unwrap();
-    assert!(names.iter().all(|path| path.extension().is_none_or(|extension| extension != "html" && extension != "tmp")));
+    assert!(
+        names.iter().all(|path| path.extension().is_none_or(|extension| extension != "html" && extension != "tmp"))
+    );
     world.say("아직 있어?").await.say("네");
     world.turn_end().await;
     world.close().await;
