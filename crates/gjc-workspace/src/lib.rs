@@ -11,8 +11,10 @@ mod git;
 mod list;
 mod slug;
 mod tmux;
+mod why;
 mod worktree;
 
 pub use slug::slug;
 pub use tmux::{Command, Tmux, TmuxError};
-pub use worktree::{Worktree, WorktreeError, check_name, main_checkout, worktree};
+pub use why::WorktreeError;
+pub use worktree::{Worktree, check_name, main_checkout, worktree};
