@@ -53,10 +53,14 @@ fn suites(folder: &Path) -> io::Result<Vec<Suite>> {
                 Row::job("read of all bytes", "read", &[&some]),
                 Row::job("index all words", "fill", &[&some]),
                 Row::job("search, no index", "search-bare", &[&some]),
-                Row::job("search, index", "search", &[&some]),
+                Row::job("search, index: 20 of 200 found", "search", &[&some]),
+                Row::job("search, index: 1 found", "search-one", &[&some]),
             ],
         ),
-        suite("store: search of 10,000 sessions, 5 GB", vec![Row::job("search, index", "search", &[&many])]),
+        suite(
+            "store: search of 10,000 sessions, 5 GB",
+            vec![Row::job("search, index: 1 found", "search-one", &[&many])],
+        ),
     ])
 }
 
@@ -136,6 +140,12 @@ fn job(name: &str, arguments: &[PathBuf]) -> io::Result<Value> {
         "search" => {
             store.fill(|| false)?;
             probe::took(|| Ok(Store::new(agent).search("777번째세션", 20, |_| true)?.found.len()), count)
+        }
+        "search-one" => {
+            store.fill(|| false)?;
+            // Words of one of them alone, which the text of no other has.
+            let query = format!("{}번째세션", store.list()?.sessions.len() - 3);
+            probe::took(|| Ok(Store::new(agent).search(&query, 20, |_| true)?.found.len()), count)
         }
         other => Err(io::Error::other(format!("there is no job {other}"))),
     }

@@ -67,10 +67,16 @@ fn minutes(line: &str) -> String {
     let form: Vec<char> = "dddd-dd-dd dd:ddZ".chars().collect();
     let is = |at: usize| {
         let here = chars.get(at..at + form.len());
-        here.is_some_and(|here| here.iter().zip(&form).all(|(c, f)| if *f == 'd' { c.is_ascii_digit() } else { c == f }))
+        here.is_some_and(|here| {
+            here.iter().zip(&form).all(|(c, f)| if *f == 'd' { c.is_ascii_digit() } else { c == f })
+        })
     };
     match (0..chars.len()).find(|at| is(*at)) {
-        Some(at) => chars[..at].iter().chain("[minute]".chars().collect::<Vec<_>>().iter()).chain(&chars[at + form.len()..]).collect(),
+        Some(at) => chars[..at]
+            .iter()
+            .chain("[minute]".chars().collect::<Vec<_>>().iter())
+            .chain(&chars[at + form.len()..])
+            .collect(),
         None => line.into(),
     }
 }
@@ -132,7 +138,12 @@ fn the_page_of_sessions_can_be_typed_as_it_stands() {
 
 #[test]
 fn a_line_holds_where_its_parts_are_there() {
-    assert!(fits("a … c", "a b c") && fits("…", "") && fits("a…", "a") && fits("x 2026-11-30 13:42Z y", "x 2030-01-01 00:00Z y"));
+    assert!(
+        fits("a … c", "a b c")
+            && fits("…", "")
+            && fits("a…", "a")
+            && fits("x 2026-11-30 13:42Z y", "x 2030-01-01 00:00Z y")
+    );
     assert!(!fits("a … c", "a b") && !fits("a", "ab") && !fits("a…b…c", "acb"));
     let says = ["a", "…", "z"].map(String::from);
     assert!(all_fit(&says, &["a", "z"]) && all_fit(&says, &["a", "b", "c", "z"]));

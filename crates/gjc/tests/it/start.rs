@@ -141,9 +141,13 @@ fn only_a_session_of_a_terminal_leaves_a_breadcrumb() {
     pane(go(&home, &stub([text("네")]), &[]));
     let id = id_of(&the_session(&home));
     let bin = env!("CARGO_BIN_EXE_gjc");
-    let script = format!("'{bin}' sessions list; '{bin}' sessions show {id}; gjc -p --no-session x; gjc --mode json x");
+    let file = the_session(&home).display().to_string();
+    let looks = format!("'{bin}' sessions list; '{bin}' sessions show {id}; '{bin}' sessions verify {id}; '{bin}' -r");
+    let pages = format!("'{bin}' --export '{file}' a.html; '{bin}' sessions export {id} b.html");
+    let script = format!("{looks}; {pages}; gjc -p --no-session x; gjc --mode json x");
     let out = in_terminal(&home, &stub([text("네"), text("네")]), &script, "");
     assert_eq!(breadcrumbs(&home), Vec::<PathBuf>::new(), "{out}");
+    assert!(home.work().join("a.html").exists() && home.work().join("b.html").exists(), "{out}");
     // Where it cannot be written, nobody is told.
     fs::write(home.agent_dir().join("terminal-sessions"), "a file").unwrap();
     let out = in_terminal(&home, &stub([text("네")]), "gjc -p x", "");
@@ -239,7 +243,10 @@ fn a_fork_begins_here_and_leaves_its_source_alone() {
     assert_eq!(lines(fork)[1..3], lines(&source)[1..3]);
     let copied = fork.with_extension("");
     assert_eq!(fs::read_to_string(copied.join("출력.txt")).unwrap(), "전부");
-    assert!(["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()), "children stay where they are");
+    assert!(
+        ["link", "1-Child.jsonl.torn"].iter().all(|name| !copied.join(name).exists()),
+        "children stay where they are"
+    );
     // What cannot be, leaves nothing behind.
     for (word, says) in [("ffff", "not found"), ("/없는/길.jsonl", "File not found"), ("/tmp/", "is a folder")] {
         let out = go(&home, &stub([]), &["--fork", word]).output();

@@ -39,11 +39,11 @@ fn list(bench: &Bench, workspace: &Workspace, home: &Path) -> Result<Group> {
     let gjc = |name: &str, arguments: &[&str], dir: &Path| {
         in_home(Row::new(name, &bench.gjc, arguments.iter().copied()), &[("GJC_CODING_AGENT_DIR", dir.to_path_buf())])
     };
-    // The same files without the index: each run has to make it anew, for which one without a place for it will do.
+    // The same files without the index, which each run makes anew.
     let bare = home.join("bare");
-    if !bare.exists() {
+    if !bare.join("sessions").exists() {
         fs::create_dir_all(&bare)?;
-        std::os::unix::fs::symlink(agent.join("sessions"), bare.join("sessions"))?;
+        shell::run(Command::new("cp").arg("-al").arg(agent.join("sessions")).arg(&bare))?;
     }
     let clear = r#"rm -rf "$GJC_CODING_AGENT_DIR"/index.db* && exec "$0" "$@""#;
     let gjc_path = bench.gjc.display().to_string();
