@@ -96,7 +96,7 @@ impl<F: Fs> Actor<F> {
             Ok(Led::To(ready)) => {
                 gjc_fp::fp!("agent.switch.ready");
                 if let Some(switch) = &mut self.switch {
-                    switch.state = State::Ready(Box::new(ready));
+                    switch.state = State::Ready(ready);
                 }
                 self.cancel.cancel();
             }

@@ -40,7 +40,7 @@ pub(crate) struct Then {
 /// Where a way has led.
 pub(crate) enum Led<F: Fs> {
     /// Another session takes the place of the present one.
-    To(Ready<F>),
+    To(Box<Ready<F>>),
     /// It was done without that; the reply.
     Nowhere(Value),
 }
@@ -166,7 +166,7 @@ impl<F: Fs> Actor<F> {
             gjc_fp::fp!("agent.switch.allowed");
             durable(&mut storage, lsn).await.map_err(|why| cannot_store(&why.to_string()))?;
             gjc_fp::fp!("agent.switch.stored");
-            sessions.ready(wanted.0, present).await.map(Led::To)
+            sessions.ready(wanted.0, present).await.map(|ready| Led::To(Box::new(ready)))
         })
     }
 }
