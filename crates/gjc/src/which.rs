@@ -177,9 +177,9 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
 /// The session that a terminal, or else the folder, worked on last.
 fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> {
     if let Some(last) = breadcrumbs::last(env).filter(|last| same_folder(&last.cwd.to_string_lossy(), here)) {
-        let within = args.session_dir.as_ref().is_none_or(|dir| {
-            last.session.parent().is_some_and(|folder| same_folder(&folder.to_string_lossy(), dir))
-        });
+        let lies_in =
+            |dir: &Path| last.session.parent().is_some_and(|folder| same_folder(&folder.to_string_lossy(), dir));
+        let within = args.session_dir.as_ref().is_none_or(|dir| lies_in(dir));
         if within && is_real_session(&last.session, here) {
             return Ok(Some(last.session));
         }

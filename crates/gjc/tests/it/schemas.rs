@@ -123,6 +123,15 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     proof.command(&home, "config unset", &["bash.timeout"], 0);
     proof.command(&home, "config path", &[], 0);
     proof.command(&home, "config key where", &["anthropic"], 1);
+    proof.command(&home, "sessions du", &["--sessions"], 0);
+    proof.command(&home, "sessions delete", &[&id, "--yes"], 0);
+    proof.command(&home, "sessions trash", &[], 0);
+    proof.command(&home, "sessions restore", &[&id], 0);
+    proof.command(&home, "sessions delete", &[&id, "--yes"], 0);
+    let emptying = look(&home, &["sessions", "trash", "empty", "--yes", "--json"]).spawn();
+    walk(&home.agent_dir().join("trash")).iter().for_each(|path| home.forget(path));
+    proof.value("sessions-trash-empty", &json(&emptying.wait().ok()));
+    proof.pages.insert("sessions trash empty".into());
     // The schema of a file, for the values that count.
     proof.value(
         "config",

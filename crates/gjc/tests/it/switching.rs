@@ -188,11 +188,15 @@ fn hooks_are_asked_before_and_told_after() {
     let mut run = rpc(&home, &stub);
     let first = file_of(&event(&mut run, "session"));
     say(&mut run, "1", "첫째");
+    // While hooks are told, the session is not idle; those of the next way would be asked beside them.
+    let told = |run: &mut Running<'_>| {
+        while done(call(run, "s", &json!({"type": "snapshot"})))["step"] != "idle" {}
+    };
     let new = done(call(&mut run, "2", &json!({"type": "new_session"})));
+    told(&mut run);
     done(call(&mut run, "3", &json!({"type": "switch", "session": id_of(&first)})));
+    told(&mut run);
     let message = lines(&first).into_iter().find(|line| line["message"]["role"] == "user").unwrap();
-    // While hooks are told, the session is not idle.
-    while done(call(&mut run, "s", &json!({"type": "snapshot"})))["step"] != "idle" {}
     done(call(&mut run, "4", &json!({"type": "branch", "entry": message["id"]})));
     run.close_stdin();
     run.wait().ok();
