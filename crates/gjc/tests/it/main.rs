@@ -49,6 +49,7 @@ mod schemas;
 mod search;
 mod sessions;
 mod settings;
+mod sharing;
 mod skills;
 mod start;
 mod switching;
