@@ -46,7 +46,7 @@ impl Proof {
             let line: Value = serde_json::from_str(line).unwrap();
             let reply = line.get("outcome").is_some();
             self.value(if reply { "reply" } else { "event" }, &line);
-            if reply && line["value"].get("messages").is_some() {
+            if reply && line["value"]["messages"].is_array() {
                 self.value("snapshot", &line["value"]);
             }
         }
