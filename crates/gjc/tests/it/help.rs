@@ -121,5 +121,9 @@ fn every_command_has_a_manual_page() {
     }
     let wrong = look(&home, &["man", "sessions", "없음"]).output();
     assert_eq!((wrong.code(), wrong.out().as_str()), (Some(2), ""));
-    assert!(wrong.err().contains("choose from: list, show, export, share, verify, delete, restore, trash, du"), "{}", wrong.err());
+    assert!(
+        wrong.err().contains("choose from: list, show, export, share, verify, delete, restore, trash, du"),
+        "{}",
+        wrong.err()
+    );
 }
