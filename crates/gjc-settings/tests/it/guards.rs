@@ -153,6 +153,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
             .boxed(),
         "approval" => prop_oneof![pick(&["read-only", "ask", "auto-edit", "full"]), Just(Plain::None)].boxed(),
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
+        "share.level" => pick(&["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]).boxed(),
         "fetch.enabled" => any::<bool>().prop_map(Plain::Truth).boxed(),
         "sandbox.mode" => pick(&["require", "auto", "off"]).boxed(),
         "sandbox.network" => pick(&["denied", "allowed"]).boxed(),

@@ -118,8 +118,10 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     proof.command(&home, "sessions trash", &[], 0);
     proof.command(&home, "sessions restore", &["남의-세션"], 0);
     look(&home, &["sessions", "delete", "남의-세션", "--yes"]).output().ok();
+    let emptying = look(&home, &["sessions", "trash", "empty", "--yes", "--json"]).spawn();
     walk(&home.agent_dir().join("trash")).iter().for_each(|path| home.forget(path));
-    proof.command(&home, "sessions trash empty", &["--yes"], 0);
+    proof.value("sessions-trash-empty", &json(&emptying.wait().ok()));
+    proof.pages.insert("sessions trash empty".into());
     proof.command(&home, "sessions du", &["--sessions"], 0);
     proof.command(&home, "context show", &[&id], 0);
     proof.command(&home, "prompts", &[], 0);
