@@ -140,6 +140,10 @@ impl<F: Fs> Actor<F> {
             Command::Rescue => self.rescue(),
             Command::Snapshot => as_value("no_snapshot", serde_json::to_value(self.snapshot())),
             Command::Dump => self.dump(),
+            Command::Share { confirm } => {
+                self.share(confirm.as_deref(), reply);
+                return;
+            }
             Command::Close => {
                 self.closing = true;
                 self.cancel.cancel();

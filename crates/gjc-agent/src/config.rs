@@ -2,6 +2,7 @@
 
 use crate::choice::{Choice, Models};
 use crate::hooks::Hooks;
+use crate::share::Sharing;
 use gjc_context::Effect;
 use gjc_entry::{ApprovalMode, Env, Held, Label, ModelRef, Params, Thinking, Tier};
 use gjc_flow::Policy;
@@ -61,6 +62,8 @@ pub struct Config {
     pub max_jobs: usize,
     /// The effects of several entries that may have been cut off between two of them: completed when a session is opened.
     pub effects: Vec<Arc<dyn Effect>>,
+    /// Where its person shares it.
+    pub sharing: Sharing,
     /// The person's programs that are asked or told at events.
     pub hooks: Hooks,
 }

@@ -39,7 +39,7 @@ pub use classify::{classify, retry_after};
 pub use error::ProviderError;
 pub use event::{Assembler, BlockKind, End, INCOMPLETE, StreamEvent};
 pub use http::{HttpConfig, Remote, USER_AGENT, tls};
-pub use mask::Masks;
+pub use mask::{Masked, Masks};
 pub use price::{MICRO, Prices, Rates};
 pub use provider::{Provider, Rendered, Unsupported, render};
 pub use record::{Lines, Mask, Recording};

@@ -183,8 +183,17 @@ pub enum Command {
     /// The whole state as a face needs it.
     Snapshot,
     /// The session as one text, as it is now: settings, system prompt, tools, every entry of the path. Nothing is written. The
-    /// reply holds the `text`.
+    /// reply holds the `text`, and how secret it is (`label`).
     Dump,
+    /// Share the session's page, without keys, as a secret gist or with `share.command`. Without `confirm` nothing is sent: the
+    /// reply holds where it would go (`to`), its `name` and length (`bytes`), what was taken out (`masked`: each `kind` and its
+    /// `count`), and `confirm`. With that, once a person has said yes, this very page is sent (`shared`); the reply then holds
+    /// its `address`, if the program has told one.
+    Share {
+        /// What the reply before held: yes to that page, and to no other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<String>,
+    },
     /// End the session at once: stop work, make everything durable. The reply says whether all is stored (`stored`), how
     /// the last turn ended (`end`), and which prompts still waited (`unsaid`).
     Close,

@@ -8,7 +8,7 @@ use crate::lists::{Folders, Hosts, TOOLS, ToolNames};
 use crate::models::{OrOff, PriceList};
 use crate::setting::{Guard, Setting, fewer_are_stricter, less_is_stricter, settings};
 use crate::value::{Address, CommandLine, Count, ModelName, Patience, Size, Switch, Value, Wrong};
-use crate::words::{Access, Approval, Durability, SandboxMode, ServiceTier};
+use crate::words::{Access, Approval, Durability, SandboxMode, Secrecy, ServiceTier};
 use crate::yaml::Node;
 
 const SHORTER: &str = "a shorter time is stricter";
@@ -123,6 +123,19 @@ settings! {
         /// session runs; it is made safe when it is closed. Whatever stands here, the death of gjc itself loses nothing.
         durability: Durability = Durability::Turn;
             key "session.durability"; guard less_is_stricter::<Durability>("entry, then turn, then none");
+    }
+
+    /// Sharing sessions.
+    share: ShareSettings {
+        /// A command that reads the page of a session on its standard input and puts it somewhere, run with `sh -c` in the
+        /// home folder; `GJC_SHARE_NAME` is a name for it, and the last address that it prints is told. Without one `gh` makes
+        /// a secret gist.
+        command: Option<CommandLine> = None;
+            key "share.command";
+            guard Guard::Never("it would send sessions to a place of its choice");
+        /// How secret a session may be that is shared there.
+        level: Secrecy = Secrecy::Public;
+            key "share.level"; guard less_is_stricter::<Secrecy>("PUBLIC, then INTERNAL, then CONFIDENTIAL, then RESTRICTED");
     }
 
     /// Requests that failed before anything was shown.

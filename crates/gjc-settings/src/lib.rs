@@ -46,4 +46,4 @@ pub use problem::{Problem, Problems};
 pub use setting::{Guard, Setting, find, nearest};
 pub use trust::{ContentHash, Trust};
 pub use value::{Address, CommandLine, Count, ModelName, Patience, Plain, Size, Switch};
-pub use words::{Access, Approval, Durability, SandboxMode, ServiceTier};
+pub use words::{Access, Approval, Durability, SandboxMode, Secrecy, ServiceTier};

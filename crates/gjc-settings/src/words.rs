@@ -92,6 +92,20 @@ words! {
 }
 
 words! {
+    /// How secret something may be.
+    Secrecy("level") {
+        /// What anybody may know.
+        Public = "PUBLIC",
+        /// What those of the house may know.
+        Internal = "INTERNAL",
+        /// What few may know.
+        Confidential = "CONFIDENTIAL",
+        /// What only the person may know.
+        Restricted = "RESTRICTED",
+    }
+}
+
+words! {
     /// Whether something is reached.
     Access("access") {
         /// Not.

@@ -379,6 +379,9 @@ pub(crate) enum Sessions {
         /// All of it as one text: settings, system prompt, tools, every entry of the path.
         #[arg(long, conflicts_with = "json")]
         full: bool,
+        /// With --full: to the clipboard, by wl-copy, xclip, xsel or pbcopy, else by the terminal (OSC 52).
+        #[arg(long, requires = "full")]
+        copy: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,
@@ -392,6 +395,17 @@ pub(crate) enum Sessions {
         /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
         #[arg(long)]
         force: bool,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Share a session's page as a secret gist, or with share.command: without keys, and only after a yes to what is shown.
+    Share {
+        /// The beginning of its id, or its file.
+        session: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

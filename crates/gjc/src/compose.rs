@@ -13,7 +13,7 @@ use crate::record::Recorder;
 use crate::skills::Skills;
 use crate::which::{From as Begins, Which};
 use crate::world::real_dir;
-use crate::{breadcrumbs, hooks, out, settings};
+use crate::{breadcrumbs, hooks, out, settings, share};
 use gjc_agent::{Choice, Config, Ready, Session, SessionHandle, Undo};
 use gjc_entry::{ApprovalMode, EntryId, Env, Level, Tier};
 use gjc_flow::{Policy, Runtime};
@@ -185,6 +185,7 @@ impl Composer {
             plan,
             models: Arc::new(Available { env: env.clone(), effective: Arc::clone(&effective), recorder }),
             params,
+            sharing: share::sharing(settings),
             wait_for_quota: settings.retry.wait_for_quota.0.map(gjc_settings::Patience::duration),
             retry: Backoff { attempts: settings.retry.attempts.0, longest: settings.retry.longest_delay.duration() },
             tools,

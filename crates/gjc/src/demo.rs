@@ -223,6 +223,7 @@ fn start(
         prices: gjc_llm::Prices::default(),
         thinking: Thinking::Off,
         params: Params { max_tokens: 4096 },
+        sharing: gjc_agent::Sharing::default(),
         wait_for_quota: None,
         retry: Backoff::default(),
         tools: gjc_tools::builtin(&env.vars, Confinement::auto(&env.dirs)),

@@ -1,10 +1,10 @@
-//! `gjc sessions show --full`: a session as one text, with the settings that were recorded last.
+//! `gjc sessions show --full`: a session as one text, printed or copied, with the settings that were recorded last.
 
 use crate::failure::Failure;
-use crate::out;
 use crate::sessions::{blobs_of, look};
+use crate::{clipboard, out};
 use gjc_context::{Folds, Settings, ToolDef};
-use gjc_entry::{Blobs, Env, Leaf, RequestEnv};
+use gjc_entry::{Blobs, Damage, Env, Leaf, RequestEnv};
 use gjc_export::{Live, TextError};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
@@ -14,8 +14,47 @@ use std::process::ExitCode;
 
 /// Writes it to standard output, part by part.
 pub(crate) fn run(env: &Env, path: &Path) -> Result<ExitCode, Failure> {
-    let loaded = look(env, path)?;
-    let recorded = recorded(&loaded.value, &blobs_of(env, path))?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let damage = match write(env, path, &mut out) {
+        Ok(damage) => damage,
+        // Whoever reads has had enough.
+        Err(NotDumped::Text(TextError::Io(why))) if why.kind() == ErrorKind::BrokenPipe => Vec::new(),
+        Err(why) => return Err(why.into()),
+    };
+    drop(out);
+    tell(&damage);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts it into the clipboard.
+pub(crate) fn copy(env: &Env, path: &Path) -> Result<ExitCode, Failure> {
+    let mut text = Vec::new();
+    let damage = write(env, path, &mut text)?;
+    let bytes = text.len();
+    let by = clipboard::copy(env, text)?;
+    out::notice(&format!("gjc: the session is in the clipboard: {bytes} bytes, by {by}"));
+    tell(&damage);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is no dump.
+enum NotDumped {
+    Text(TextError),
+    Failed(Failure),
+}
+
+impl From<NotDumped> for Failure {
+    fn from(why: NotDumped) -> Self {
+        match why {
+            NotDumped::Text(error) => Self::new(error.to_string()),
+            NotDumped::Failed(failure) => failure,
+        }
+    }
+}
+
+fn write(env: &Env, path: &Path, out: &mut dyn Write) -> Result<Vec<Damage>, NotDumped> {
+    let loaded = look(env, path).map_err(NotDumped::Failed)?;
+    let recorded = recorded(&loaded.value, &blobs_of(env, path)).map_err(NotDumped::Failed)?;
     let live = recorded.as_ref().map(|(env, system, tools)| Live {
         system,
         tools,
@@ -23,18 +62,15 @@ pub(crate) fn run(env: &Env, path: &Path) -> Result<ExitCode, Failure> {
         thinking: env.thinking,
         tier: env.tier,
     });
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = gjc_export::text(&loaded.value, Leaf::Current, live, &mut out);
-    match written.and_then(|()| Ok(out.flush()?)) {
-        // Whoever reads has had enough.
-        Err(TextError::Io(why)) if why.kind() == ErrorKind::BrokenPipe => {}
-        written => written.map_err(|error| Failure::new(error.to_string()))?,
-    }
-    drop(out);
-    for damage in &loaded.damage {
+    let written = gjc_export::text(&loaded.value, Leaf::Current, live, out);
+    written.and_then(|()| Ok(out.flush()?)).map_err(NotDumped::Text)?;
+    Ok(loaded.damage)
+}
+
+fn tell(damage: &[Damage]) {
+    for damage in damage {
         out::talk(&format!("gjc: {}", out::row(&damage.to_string())));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The settings of the last request: a blob that is not there says so in its place.

@@ -9,6 +9,7 @@ use crate::finding::{ListJson, SearchJson};
 use crate::key_commands::KeyWhereJson;
 use crate::prompts::{PromptJson, PromptsJson};
 use crate::sessions::{ShowJson, VerifyJson};
+use crate::share::SharedJson;
 use crate::trash::{DeletedJson, EmptiedJson, RestoredJson, TrashJson};
 use schemars::schema_for;
 use std::path::Path;
@@ -22,6 +23,7 @@ fn the_schemas_of_the_documentation_are_those_of_the_outputs() {
         ("sessions-search.json", schema_for!(SearchJson)),
         ("sessions-show.json", schema_for!(ShowJson)),
         ("sessions-export.json", schema_for!(ExportJson)),
+        ("sessions-share.json", schema_for!(SharedJson)),
         ("sessions-verify.json", schema_for!(VerifyJson)),
         ("sessions-delete.json", schema_for!(DeletedJson)),
         ("sessions-restore.json", schema_for!(RestoredJson)),

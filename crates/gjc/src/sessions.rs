@@ -3,7 +3,7 @@
 use crate::cli::Sessions;
 use crate::export;
 use crate::failure::Failure;
-use crate::{du, dump, finding, out, trash};
+use crate::{du, dump, finding, out, share, trash};
 use gjc_context::{ContextMessage, select};
 use gjc_entry::{Damage, Env, Leaf, Message, Source};
 use gjc_log::fs::OsFs;
@@ -20,9 +20,11 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
     match command {
         Sessions::List { subagents, json } => finding::list(env, subagents, json),
         Sessions::Search { words, here, number, json } => finding::search(env, &words, here, number, json),
+        Sessions::Show { session, copy: true, .. } => dump::copy(env, &find(env, &session)?),
         Sessions::Show { session, full: true, .. } => dump::run(env, &find(env, &session)?),
         Sessions::Show { session, json, .. } => show(env, &find(env, &session)?, json),
         Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
+        Sessions::Share { session, yes, json } => share::run(env, &find(env, &session)?, yes, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),
         Sessions::Delete { sessions, yes, json } => trash::delete(env, &sessions, yes, json),

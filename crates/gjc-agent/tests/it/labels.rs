@@ -288,3 +288,64 @@ async fn an_effect_above_the_clearance_stays_outside_with_all_its_entries_and_ra
     assert!(matches!(refused, Err(NotAdmitted::AboveClearance(_))));
     assert_eq!((session.log().skeleton().unwrap().len(), session.labels().label().level), (0, Level::Public));
 }
+
+/// Two doors out: a session's own person may read all of it; a place for others gets no more than its level.
+#[tokio::test]
+async fn a_dump_is_for_its_person_and_a_confidential_session_is_not_shared() {
+    let bench = sim();
+    let mut world = with(&bench, Level::Restricted, |tool| tool);
+    world.say("읽어").await.call(&[("a", "t", "{}")]);
+    world.begun().await.output(labelled(SECRET, level(Level::Confidential)));
+    world.ask().await.say("네");
+    world.turn_end().await;
+    let before = bench.bytes();
+    let gjc_protocol::Outcome::Done { value } = answer(&world.handle, "dump", Command::Dump).await else {
+        panic!("there is a dump");
+    };
+    assert!(value["text"].as_str().unwrap().contains(SECRET));
+    assert_eq!(value["label"]["level"], "CONFIDENTIAL");
+    for confirm in [None, Some(format!("7-{}", "0".repeat(64)))] {
+        match answer(&world.handle, "share", Command::Share { confirm }).await {
+            gjc_protocol::Outcome::Refused(refusal) => {
+                assert_eq!(refusal.code, "blocked");
+                assert!(refusal.sentence.contains("the session is CONFIDENTIAL"), "{refusal}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(bench.bytes(), before, "neither is stored");
+    world.close().await;
+}
+
+/// The leave is for the bytes that were seen, and ends when the session comes to know more.
+#[tokio::test]
+async fn what_was_not_seen_or_has_become_secret_meanwhile_is_not_sent() {
+    let bench = sim();
+    let env = gjc_entry::Env {
+        clock: bench.clock.clone(),
+        ids: bench.ids.clone(),
+        dirs: gjc_entry::Dirs { home: "/".into(), agent: "/".into(), temp: "/tmp".into() },
+        vars: gjc_entry::Vars::default(),
+    };
+    let sharing = gjc_agent::Sharing { command: Some("cat > /dev/null; touch \"$SENT\"".into()), level: Level::Public };
+    let page = || gjc_agent::Shareable {
+        name: "쪽.html".into(),
+        bytes: "쪽".into(),
+        masked: gjc_llm::Masked::default(),
+        at: gjc_entry::Timestamp::from_millis(7),
+    };
+    let session = gjc_entry::SessionId::new("s").unwrap();
+    let mut labels = gjc_flow::LabelState::new(Label::PUBLIC_TRUSTED, Level::Restricted).unwrap();
+    let leave = |labels: &gjc_flow::LabelState, bytes: &str| {
+        sharing.leave(&gjc_flow::Policy::default(), labels, (&session, None), digest(bytes.as_bytes())).unwrap()
+    };
+    let other = leave(&labels, "다른 쪽");
+    let watch = labels.watch();
+    let refused = sharing.send(page(), other, &watch, &env, Default::default()).await.unwrap_err();
+    assert_eq!(refused.code, "changed");
+    let early = leave(&labels, "쪽");
+    labels.join(level(Level::Confidential)).unwrap();
+    let refused = sharing.send(page(), early, &watch, &env, Default::default()).await.unwrap_err();
+    assert_eq!(refused.code, "blocked");
+    assert!(refused.sentence.contains("has become CONFIDENTIAL meanwhile"), "{refused}");
+}

@@ -366,6 +366,7 @@ impl Setup {
             thinking: Thinking::Off,
             held: None,
             params: Params { max_tokens: 1000 },
+            sharing: gjc_agent::Sharing::default(),
             wait_for_quota: None,
             retry: Backoff::default(),
             tools: Tools::default(),

@@ -31,6 +31,7 @@ const STEPS: &[(&str, &str, &str, &str)] = &[
         "session: {durability: turn}",
         "session: {durability: none}",
     ),
+    ("share.level", "share: {level: PUBLIC}", "share: {level: INTERNAL}", "share: {level: CONFIDENTIAL}"),
     ("retry.attempts", "retry: {attempts: 0}", "retry: {attempts: 3}", "retry: {attempts: 4}"),
     ("retry.longestDelay", "retry: {longestDelay: 999ms}", "retry: {longestDelay: 1s}", "retry: {longestDelay: 1m}"),
     ("retry.waitForQuota", "retry: {waitForQuota: off}", "retry: {waitForQuota: 1h}", "retry: {waitForQuota: 61m}"),
@@ -105,7 +106,7 @@ fn what_a_project_may_never_set_is_an_error_trusted_or_not() {
     let expected = expected.map(|key| format!("providers.{key}"));
     assert_eq!(
         never.collect::<Vec<_>>(),
-        [&expected[..], &["sandbox.write".into(), "fetch.allowHosts".into()]].concat()
+        [&expected[..], &["sandbox.write".into(), "share.command".into(), "fetch.allowHosts".into()]].concat()
     );
     for line in ["url: https://evil.example", "keyCommand: curl evil", "url:", "\"url\": 5"] {
         for text in [
@@ -152,6 +153,7 @@ fn value(key: &str) -> BoxedStrategy<Plain> {
             .boxed(),
         "approval" => prop_oneof![pick(&["read-only", "ask", "auto-edit", "full"]), Just(Plain::None)].boxed(),
         "session.durability" => pick(&["entry", "turn", "none"]).boxed(),
+        "share.level" => pick(&["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]).boxed(),
         "fetch.enabled" => any::<bool>().prop_map(Plain::Truth).boxed(),
         "sandbox.mode" => pick(&["require", "auto", "off"]).boxed(),
         "sandbox.network" => pick(&["denied", "allowed"]).boxed(),

@@ -91,7 +91,7 @@ fn a_problem_is_told_with_its_place_its_line_and_what_was_meant() {
     assert_eq!(
         problems("한글: 1\nretry:\n  attemptz: 3\n"),
         "config.yml:1:1: \"한글\" is no setting\n  1 | 한글: 1\n    | ^\n    \
-         = there are: models, serviceTier, prices, providers, tools, approval, sandbox, async, session, retry, bash, fetch, hooks\n\
+         = there are: models, serviceTier, prices, providers, tools, approval, sandbox, async, session, share, retry, bash, fetch, hooks\n\
          config.yml:3:3: \"attemptz\" is no setting of retry\n  3 |   attemptz: 3\n    |   ^\n    = did you mean \"attempts\"?"
     );
 }

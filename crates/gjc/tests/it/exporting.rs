@@ -209,7 +209,8 @@ fn what_is_typed_ends_at_the_first_blank_and_a_quoted_path_is_refused_with_the_c
     let mut run = rpc(&home, &stub);
     let file = file_of(&event(&mut run, "session"));
     say(&mut run, "1", "x");
-    for (typed, name) in [("한글/페이지.html --no-open", "한글/페이지.html"), ("my page.html", "my"), ("--no-open", "")] {
+    for (typed, name) in [("한글/페이지.html --no-open", "한글/페이지.html"), ("my page.html", "my"), ("--no-open", "")]
+    {
         std::fs::create_dir_all(home.work().join("한글")).unwrap();
         let done = call(&mut run, typed, &json!({"type": "export", "typed": typed}));
         assert_eq!(done["outcome"], "done", "{done}");

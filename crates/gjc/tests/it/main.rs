@@ -51,6 +51,7 @@ mod schemas;
 mod search;
 mod sessions;
 mod settings;
+mod sharing;
 mod skills;
 mod start;
 mod start_folders;

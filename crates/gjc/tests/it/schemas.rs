@@ -99,7 +99,14 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     let input: String = commands.iter().map(|command| format!("{command}\n")).collect();
     let stub = replies([text("네").reply()]);
     let rpc = on(&home, &stub).args(["--mode", "rpc", "--resume", &id]).stdin(format!("no command\n{input}"));
-    proof.lines(&rpc.output());
+    let told = rpc.output();
+    proof.lines(&told);
+    for (id, schema) in [("4", "session-report"), ("5", "tree")] {
+        let mut replies =
+            told.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+        replies.retain(|reply| reply["id"] == id && reply["outcome"] == "done");
+        proof.value(schema, &replies[0]["value"]);
+    }
 
     hooks_hear_and_say(&mut proof);
     plant(&home, "b", "2026-01-01T00-00-00-000Z_x.jsonl", header("남의-세션", "/") + "{\"broken\n");
@@ -108,8 +115,11 @@ fn every_json_of_the_binary_is_what_its_schema_says() {
     proof.command(&home, "sessions search", &["메모"], 0);
     proof.command(&home, "sessions show", &[&id], 0);
     proof.command(&home, "sessions show", &["남의-세션"], 0);
-    proof.command(&home, "sessions export", &[&id, "page.html"], 0);
     proof.command(&home, "sessions verify", &["--all"], 1);
+    proof.command(&home, "sessions export", &[&id, "쪽.html"], 0);
+    look(&home, &["config", "set", "share.command", "cat > /dev/null"]).output().ok();
+    proof.command(&home, "sessions share", &[&id, "--yes"], 0);
+    look(&home, &["config", "unset", "share.command"]).output().ok();
     proof.command(&home, "context show", &[&id], 0);
     proof.command(&home, "prompts", &[], 0);
     proof.command(&home, "prompts show", &["1"], 0);
