@@ -26,7 +26,7 @@ use gjc_settings::{Approval, Effective, Origin, Settings};
 use gjc_tools::{Bash, Confinement, Fetch, Limits, Reach, Tools};
 use gjc_workspace::Worktree;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::task::JoinHandle;
 
 /// Puts the sessions of a process together: the one that the arguments ask for, then those that it is left for.
@@ -34,7 +34,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Composer {
     pub(crate) env: Env,
     pub(crate) args: Arc<SessionArgs>,
-    recorder: Option<Recorder>,
+    /// Opened with the first session whose model there is: a model that is none leaves no file behind.
+    recorder: Arc<OnceLock<Recorder>>,
     /// Held for as long as the process works there.
     _worktree: Option<Arc<Worktree>>,
 }
@@ -63,9 +64,8 @@ pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandl
     }
     let mut which = Which::of(env, &args).await?;
     let about = std::mem::take(&mut which.notices);
-    let recorder = args.record.as_deref().map(|path| Recorder::open(env, path)).transpose()?;
     let worktree = which.worktree.take().map(Arc::new);
-    let composer = Composer { env: env.clone(), args: Arc::new(args), recorder, _worktree: worktree };
+    let composer = Composer { env: env.clone(), args: Arc::new(args), recorder: Arc::default(), _worktree: worktree };
     let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments(which)).await?;
     for notice in about.into_iter().chain(notices) {
         out::notice(&format!("gjc: {notice}"));
@@ -80,6 +80,16 @@ pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandl
 }
 
 impl Composer {
+    /// Where answers are recorded, if they are.
+    fn recorder(&self) -> Result<Option<Recorder>, Failure> {
+        let Some(path) = self.args.record.as_deref() else { return Ok(None) };
+        if let Some(open) = self.recorder.get() {
+            return Ok(Some(open.clone()));
+        }
+        let opened = Recorder::open(&self.env, path)?;
+        Ok(Some(self.recorder.get_or_init(|| opened).clone()))
+    }
+
     /// Decides everything that a session runs with, and opens it.
     ///
     /// What the options say of a session is said of the one that the process begins with, and of new ones. One that the process
@@ -119,7 +129,7 @@ impl Composer {
         };
         // A model that is none leaves no empty script behind.
         let chosen = choose(env, &named, &effective).await?;
-        let recorder = self.recorder.clone();
+        let recorder = self.recorder()?;
         let Choice { provider, model, params } = chosen.recorded(recorder.as_ref());
         let plan = match before.plan.as_deref().or(settings.models.plan.as_ref().map(|name| name.0.as_str())) {
             Some(name) => planner(env, name, &effective, recorder.as_ref(), &mut notices).await,

@@ -163,6 +163,7 @@ pub(crate) const EXEMPT: &[Exempt] = &[
     Exempt { place: "gjc-process", why: "starts programs, and waits for them by the machine's clock" },
     Exempt { place: "gjc-workspace", why: "runs git and mounts, works on whole directories" },
     Exempt { place: "gjc-log/src/fs", why: "the real file system behind `Fs`" },
+    Exempt { place: "gjc-log/src/branch.rs", why: "lays down how a branch begins, before a session could admit it" },
     Exempt { place: "gjc-settings/src/files.rs", why: "replaces a person's file in one step, and syncs it" },
     Exempt { place: "gjc-store/src/history.rs", why: "waits for another process's lock, of which no event tells" },
     Exempt { place: "gjc-tools", why: "the file tools change a person's files; each place says so" },
