@@ -390,13 +390,16 @@ fn model_thinking_and_tier_come_back_with_their_session() {
     let (mut run, first) = begun(&home, &stub);
     done(call(&mut run, "2", &json!({"type": "set_thinking", "level": "high"})));
     done(call(&mut run, "3", &json!({"type": "set_model", "model": "anthropic/claude-stub-2"})));
+    done(call(&mut run, "tier", &json!({"type": "set_tier", "tier": "priority"})));
     say(&mut run, "4", "둘째 물음");
     done(call(&mut run, "5", &json!({"type": "new_session"})));
     let new = done(call(&mut run, "6", &json!({"type": "snapshot"})));
     assert_eq!((&new["model"]["model"], &new["thinking"]), (&json!("claude-stub-1"), &json!("off")));
+    assert_ne!(new["tier"], "priority");
     done(call(&mut run, "7", &json!({"type": "switch", "session": id_of(&first)})));
     let back = done(call(&mut run, "8", &json!({"type": "snapshot"})));
     assert_eq!((&back["model"]["model"], &back["thinking"]), (&json!("claude-stub-2"), &json!("high")));
+    assert_eq!(back["tier"], "priority");
     say(&mut run, "9", "셋째 물음");
     run.close_stdin();
     run.wait().ok();
