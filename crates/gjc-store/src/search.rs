@@ -77,8 +77,10 @@ pub(crate) fn search(
     limit: usize,
     wanted: impl Fn(&SessionInfo) -> bool,
 ) -> Answer {
-    /// So many are read at once.
+    /// So many are read at once at most; no more than are wanted still, since most that are left hold the words.
     const BATCH: usize = 32;
+    /// So few are not worth a round of their own.
+    const FEW: usize = 4;
     let terms = terms(query);
     let mut answer = Answer { no_words: terms.is_empty(), unreadable: listing.unreadable, ..Answer::default() };
     if terms.is_empty() {
@@ -93,11 +95,15 @@ pub(crate) fn search(
     let keys: Vec<Key> = candidates.iter().filter_map(|(_, key)| *key).collect();
     let mut known: HashSet<Key> =
         keys.iter().copied().zip(store.index.known(&keys)).filter_map(|(key, is)| is.then_some(key)).collect();
-    for batch in candidates.chunks(BATCH) {
+    let mut left = &candidates[..];
+    while !left.is_empty() {
         if answer.found.len() >= limit {
             answer.more = true;
             break;
         }
+        let wanted = (limit - answer.found.len()).clamp(FEW, BATCH).min(left.len());
+        let (batch, later) = left.split_at(wanted);
+        left = later;
         let looks = each(batch, |(info, key)| {
             let fill = key.is_some_and(|key| !known.contains(&key));
             look(info, &terms, fill)
