@@ -91,7 +91,14 @@ impl Sight<'_> {
 
 /// Whether places of a kind say nothing in a tree.
 fn hidden(kind: Kind) -> bool {
-    let settings = [Kind::Label, Kind::Custom, Kind::ModelChange, Kind::ThinkingLevelChange, Kind::ServiceTierChange];
+    let settings = [
+        Kind::Label,
+        Kind::SessionInfo,
+        Kind::Custom,
+        Kind::ModelChange,
+        Kind::ThinkingLevelChange,
+        Kind::ServiceTierChange,
+    ];
     settings.contains(&kind) || kind.as_str().starts_with("gjc.")
 }
 

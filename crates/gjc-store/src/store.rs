@@ -36,6 +36,20 @@ pub struct Listing {
     pub(crate) states: HashMap<PathBuf, State>,
 }
 
+impl Listing {
+    /// The file that cannot be read whose name has an id that begins with this word, where there is one such file.
+    #[must_use]
+    pub fn unreadable_of(self, word: &str) -> Option<Unreadable> {
+        let word = word.to_lowercase();
+        let named = |file: &Unreadable| {
+            let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+            stem.split_once('_').is_some_and(|(_, id)| !word.is_empty() && id.starts_with(&word))
+        };
+        let mut files = self.unreadable.into_iter().filter(named);
+        files.next().filter(|_| files.next().is_none())
+    }
+}
+
 /// A subagent's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {

@@ -1,7 +1,7 @@
 //! Why there is no worktree, for a person, with the way out.
 
 use crate::git::Refused;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why there is no worktree. Nothing was made.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,8 @@ impl WorktreeError {
         match self {
             Self::Path(path) => {
                 format!(
-                    "a folder that is there already is worked in with: gjc --cwd {path}; a name looks like this: my-task"
+                    "a folder that is there already is worked in with: gjc --cwd {}; a name looks like this: my-task",
+                    typed(Path::new(path))
                 )
             }
             Self::Name(_) => "take letters, digits, - and /, as in my-task or 기능/로그인".into(),
@@ -79,18 +80,25 @@ impl WorktreeError {
             Self::NoCommit(_) => "make a first commit, or leave --worktree out".into(),
             Self::InUse { at, .. } => format!(
                 "work there: gjc --cwd {}; or take another name (git worktree prune forgets folders that are gone)",
-                at.display()
+                typed(at)
             ),
             Self::OtherBranch { path, branch, .. } => {
-                format!("git -C {} switch {branch}, or take another name", path.display())
+                format!("git -C {} switch {branch}, or take another name", typed(path))
             }
             Self::Taken(_) => "move it away, or take another name".into(),
-            Self::Away(path) => format!("mount it, or let git forget it: git worktree unlock {}", path.display()),
+            Self::Away(path) => format!("mount it, or let git forget it: git worktree unlock {}", typed(path)),
             Self::Busy(_) => "if none is at work any more: git worktree unlock, then git worktree remove".into(),
             Self::NotStarted(_) => "--worktree needs git 2.39 or later".into(),
             Self::Git(_) => "nothing was made; git worktree list shows what there is".into(),
         }
     }
+}
+
+/// A path as a shell takes it for one word.
+fn typed(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let bare = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '+' | ':' | '@' | ',');
+    if path.chars().all(bare) { path.into_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 impl From<Refused> for WorktreeError {

@@ -56,7 +56,7 @@ pub(crate) struct Cli {
 /// A session as a page, without starting one.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Write a session file as one page of HTML, by default gjc-session-<NAME>.html here. No session is started.
+    /// Write a session file as one page of HTML, by default gjc-session-NAME.html here. No session is started.
     #[arg(long, num_args = 1..=2, value_names = ["FILE", "OUT"], conflicts_with_all = ["prompt", "print"])]
     pub(crate) export: Option<Vec<PathBuf>>,
     /// With --export: replace OUT whatever it is, unless it is a session.
@@ -372,7 +372,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// The messages of a session's active path.
+    /// The messages of a session's active path, as the model sees them: behind a summary, what it kept. All of it: --full.
     Show {
         /// The beginning of its id, or its file.
         session: String,
@@ -390,7 +390,7 @@ pub(crate) enum Sessions {
     Export {
         /// The beginning of its id, or its file.
         session: String,
-        /// The page; by default gjc-session-<NAME>.html in this folder.
+        /// The page; by default gjc-session-NAME.html in this folder.
         out: Option<PathBuf>,
         /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
         #[arg(long)]

@@ -63,11 +63,14 @@ pub(crate) async fn begin(env: &Env, args: &SessionArgs) -> Result<(SessionHandl
         *dir = std::fs::canonicalize(&absolute).unwrap_or(absolute);
     }
     let mut which = Which::of(env, &args).await?;
-    let about = std::mem::take(&mut which.notices);
+    // Now: a start that fails after this has made a worktree all the same.
+    for notice in std::mem::take(&mut which.notices) {
+        out::notice(&format!("gjc: {notice}"));
+    }
     let worktree = which.worktree.take().map(Arc::new);
     let composer = Composer { env: env.clone(), args: Arc::new(args), recorder: Arc::default(), _worktree: worktree };
     let Ready { session, config, resumed, notices, .. } = composer.compose(Start::Arguments(which)).await?;
-    for notice in about.into_iter().chain(notices) {
+    for notice in notices {
         out::notice(&format!("gjc: {notice}"));
     }
     breadcrumbs::remember(env, &composer.args, &config.cwd, session.log().file_path());

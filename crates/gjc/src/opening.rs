@@ -97,9 +97,9 @@ pub(crate) async fn fork(
     let to = place(env, all, cwd, &header);
     let forked = gjc_log::fork(&OsFs, source, &to, header)?;
     notices.push(format!("this session is a fork of {} ({})", forked.source.id, source.display()));
-    if !forked.damage.is_empty() {
-        let damaged = forked.damage.len();
-        notices.push(format!("{damaged} damaged entries stayed behind (gjc sessions verify {})", source.display()));
+    notices.extend(stayed_behind(forked.damage.len(), source));
+    if forked.left_behind > 0 {
+        notices.push(format!("its last line is unfinished; these {} bytes stayed behind", forked.left_behind));
     }
     notices.extend(gjc_log::carry_artifacts(&OsFs, &source.with_extension(""), &to.with_extension("")));
     let (writer, more) = open(env, all, &to, durability).await?;
@@ -169,8 +169,17 @@ fn copy(
         path.display(),
         file.display()
     )];
-    if !left.is_empty() {
-        notices.push(format!("{} damaged entries stayed behind (gjc sessions verify {})", left.len(), path.display()));
-    }
+    // Lines that are no entries, and entries that could not be read.
+    notices.extend(stayed_behind(loaded.damage.len() + left.len(), path));
     Ok((writer, notices))
+}
+
+/// What is said of damage that a new file does not have.
+fn stayed_behind(damaged: usize, source: &Path) -> Option<String> {
+    let source = source.display();
+    match damaged {
+        0 => None,
+        1 => Some(format!("one damaged entry stayed behind (gjc sessions verify {source})")),
+        _ => Some(format!("{damaged} damaged entries stayed behind (gjc sessions verify {source})")),
+    }
 }

@@ -8,7 +8,7 @@ use gjc_context::{ContextMessage, select};
 use gjc_entry::{Damage, Env, Leaf, Message, Source};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Loaded, Reader, Tail};
-use gjc_store::{Store, sweep_all};
+use gjc_store::{NotResolved, Store, sweep_all};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,14 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
 /// The file that a word means.
 pub(crate) fn find(env: &Env, word: &str) -> Result<PathBuf, Failure> {
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| PathBuf::from("/"));
-    Ok(Store::new(&env.dirs.agent).resolve(&here, word)?)
+    let store = Store::new(&env.dirs.agent);
+    match store.resolve(&here, word) {
+        Err(unknown @ NotResolved::Unknown(_)) => {
+            let unreadable = store.list().ok().and_then(|listing| listing.unreadable_of(word));
+            Err(unreadable.map_or_else(|| unknown.into(), |file| file.why.into()))
+        }
+        found => Ok(found?),
+    }
 }
 
 /// The blobs of a session's own agent folder: beside the sessions folder that the file is in, wherever that is; else those

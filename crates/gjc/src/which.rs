@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
-use gjc_store::{SessionInfo, Store, is_path_like};
+use gjc_store::{NotResolved, SessionInfo, Store, is_path_like};
 use gjc_tools::is_secret;
 use gjc_workspace::{Worktree, check_name, worktree};
 use std::ffi::OsString;
@@ -75,7 +75,7 @@ pub(crate) fn check(args: &SessionArgs, matches: &ArgMatches, typed: &[OsString]
             "after --worktree, \"{name}\" is the name of a worktree, and the words behind it would be the prompt"
         ))
         .hint(format!(
-            "if so: gjc --worktree={name} \"{shown}\"; without a name: gjc --worktree -- \"{name} {shown}\""
+            "if so: gjc -p --worktree={name} \"{shown}\"; without a name: gjc -p --worktree -- \"{name} {shown}\""
         )));
     }
     Ok(())
@@ -149,7 +149,22 @@ fn all(env: &Env, args: &SessionArgs) -> Result<Vec<SessionInfo>, Failure> {
 fn find(env: &Env, args: &SessionArgs, here: &Path, word: &str) -> Result<PathBuf, Failure> {
     // A path is one of the shell that it was typed in.
     let from = if is_path_like(word) { real_dir(Path::new("."))? } else { here.into() };
-    Ok(store(env, args).resume(&from, word)?)
+    let store = store(env, args);
+    let unknown = match store.resume(&from, word) {
+        Err(unknown @ NotResolved::Unknown(_)) => unknown,
+        found => return Ok(found?),
+    };
+    if let Some(file) = store.list().ok().and_then(|listing| listing.unreadable_of(word)) {
+        return Err(file.why.into());
+    }
+    let failure = Failure::from(unknown);
+    Err(match &args.session_dir {
+        Some(dir) => failure.hint(format!(
+            "gjc -r --session-dir {} shows the sessions that there are",
+            out::word(&dir.to_string_lossy())
+        )),
+        None => failure,
+    })
 }
 
 /// The session of a file goes on, or, where its id has led into another project, a person may have a fork of it here.
@@ -161,7 +176,10 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
         return Ok(From::File(path));
     }
     let there = out::word(&cwd);
-    let ways = format!("go on there: gjc --cwd {there} --resume {word}; a fork of it here: gjc --fork {word}");
+    let ways = format!(
+        "go on there: gjc -p --cwd {there} --resume {word} \"your question\"; a fork of it here: gjc -p --fork {word} \
+         \"your question\""
+    );
     if args.mode != Mode::Text || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::new(format!("Session \"{word}\" is in another project ({cwd}).")).hint(ways));
     }
@@ -207,7 +225,7 @@ fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
         [&|path| same_name(path, here), &|path| path.starts_with(&worktrees), &|path| path.parent() == here.parent()];
     let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
     Some(format!(
-        "there are sessions of {}, which is gone; if that was this folder, go on with: gjc --resume {}",
+        "there are sessions of {}, which is gone; if that was this folder, go on with: gjc -p --resume {} \"your question\"",
         newest.cwd, newest.id
     ))
 }

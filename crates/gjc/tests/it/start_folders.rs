@@ -142,7 +142,7 @@ fn a_folder_that_is_not_what_it_was_finds_its_sessions() {
         let before = count(&file);
         let out = go(&home, &stub, &here, &["-r", &ONE[..13]]);
         match then {
-            Then::Nothing => assert!(out.code() == Some(1) && out.err().contains("gjc --fork"), "{what}: {out}"),
+            Then::Nothing => assert!(out.code() == Some(1) && out.err().contains("gjc -p --fork"), "{what}: {out}"),
             Then::GoesOn | Then::Offers => {
                 let out = out.ok();
                 assert_eq!(count(&file), before + 2, "{what}: {out}");
@@ -161,7 +161,7 @@ fn what_is_listed_opens_or_offers_a_fork_from_anywhere() {
     let all = look(&home, &["sessions", "list", "--json"]).cwd(&unrelated).output().ok();
     assert!(all.out().contains(ONE), "{all}");
     let out = go(&home, &stub, &unrelated, &["-r", ONE]);
-    assert!(out.code() == Some(1) && out.err().contains(&format!("gjc --fork {ONE}")), "{out}");
+    assert!(out.code() == Some(1) && out.err().contains(&format!("gjc -p --fork {ONE}")), "{out}");
     go(&home, &stub, &unrelated, &["--fork", ONE]).ok();
     go(&home, &stub, &unrelated, &["-r", ONE, "--cwd", there.to_str().unwrap()]).ok();
     go(&home, &stub, &unrelated, &["-r", file.to_str().unwrap()]).ok();

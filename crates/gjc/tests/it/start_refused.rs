@@ -45,7 +45,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
     fs::create_dir(&unborn).unwrap();
     git(&home, &unborn, &["init", "-q"]);
     let elsewhere = format!("is in another project ({}).", there.display());
-    let way = format!("gjc --cwd '{}' --resume 0197f", there.display());
+    let way = format!("gjc -p --cwd '{}' --resume 0197f", there.display());
     let in_use = format!("the branch main is checked out in {}", repo.display());
     let no_commit = format!("the repository {} has no commit yet", unborn.display());
     let no_repo = format!("{} is in no git repository", work.display());
@@ -66,7 +66,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
         (&work, &["-r", "notes.jsonl"], 1, &["notes.jsonl"]),
         (&work, &["--fork", "notes.jsonl"], 1, &["notes.jsonl"]),
         // Another project, where nobody can be asked.
-        (&work, &["-r", "0197f"], 1, &["Session \"0197f\"", &elsewhere, &way, "gjc --fork 0197f"]),
+        (&work, &["-r", "0197f"], 1, &["Session \"0197f\"", &elsewhere, &way, "gjc -p --fork 0197f"]),
         // What only a person can choose, or what contradicts itself.
         (&work, &["-r"], 2, &["--resume without a session", "gjc -p --resume ID"]),
         (&work, &["--fork", ONE, "--no-session"], 2, &["--fork requires session persistence"]),
@@ -81,7 +81,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
             &repo,
             &["-w", "fix", "the", "bug"],
             2,
-            &["\"fix\" is the name of a worktree", "gjc --worktree=fix \"물음 the bug\""],
+            &["\"fix\" is the name of a worktree", "gjc -p --worktree=fix \"물음 the bug\""],
         ),
         (&repo, &["-w", "fix the bug"], 2, &["\"fix the bug\" cannot be the name of a branch", "my-task"]),
         (&repo, &["-w", "main"], 1, &[&in_use, "gjc --cwd"]),
