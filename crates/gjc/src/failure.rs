@@ -129,7 +129,7 @@ impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {
             NotResolved::Ambiguous { .. } => "give more of the id".to_owned(),
-            NotResolved::InTrash { id, .. } => format!("gjc sessions restore {id} puts it back"),
+            NotResolved::InTrash { id, .. } => format!("gjc sessions restore {} puts it back", crate::out::id(id)),
             _ => "gjc sessions list shows the sessions that there are".to_owned(),
         };
         Self::new(error.to_string()).hint(hint)

@@ -1,6 +1,7 @@
 //! Opens the session file that a command is about: a new one, one to go on with, the copy of an old one.
 
 use crate::failure::Failure;
+use crate::out;
 use crate::which::same_folder;
 use crate::world::real_dir;
 use gjc_entry::{DamageKind, EntryId, Env, Header};
@@ -76,7 +77,8 @@ pub(crate) async fn resume(
         // Written in another normal form of Unicode.
         here.into()
     } else {
-        notices.push(format!("the session's folder {} is gone; it goes on in {}", recorded.display(), here.display()));
+        let recorded = out::row(&recorded.to_string_lossy());
+        notices.push(format!("the session's folder {recorded} is gone; it goes on in {}", here.display()));
         here.into()
     };
     Ok((writer, cwd, true))
@@ -96,7 +98,8 @@ pub(crate) async fn fork(
     let header = Header::new(id, at, cwd.display().to_string());
     let to = place(env, all, cwd, &header);
     let forked = gjc_log::fork(&OsFs, source, &to, header)?;
-    notices.push(format!("this session is a fork of {} ({})", forked.source.id, source.display()));
+    let (id, file) = (out::row(forked.source.id.as_str()), out::row(&source.to_string_lossy()));
+    notices.push(format!("this session is a fork of {id} ({file})"));
     notices.extend(stayed_behind(forked.damage.len(), source));
     if forked.left_behind > 0 {
         notices.push(format!("its last line is unfinished; these {} bytes stayed behind", forked.left_behind));
@@ -176,7 +179,7 @@ fn copy(
 
 /// What is said of damage that a new file does not have.
 fn stayed_behind(damaged: usize, source: &Path) -> Option<String> {
-    let source = source.display();
+    let source = out::row(&source.to_string_lossy());
     match damaged {
         0 => None,
         1 => Some(format!("one damaged entry stayed behind (gjc sessions verify {source})")),

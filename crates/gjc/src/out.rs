@@ -77,6 +77,11 @@ pub(crate) fn word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(bare) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
+/// A session's id as a person types it to a shell: a file of others may call itself anything.
+pub(crate) fn id(id: &str) -> String {
+    word(&row(id))
+}
+
 /// The first `cells` columns of a text on one line, padded to exactly that width. 한글 takes two columns a letter.
 pub(crate) fn cell(text: &str, cells: usize) -> String {
     use unicode_width::UnicodeWidthChar;

@@ -175,14 +175,15 @@ fn or_fork(args: &SessionArgs, here: &Path, path: PathBuf, word: &str) -> Result
     if !elsewhere {
         return Ok(From::File(path));
     }
-    let there = out::word(&cwd);
+    let there = out::word(&out::row(&cwd));
     let ways = format!(
         "go on there: gjc -p --cwd {there} --resume {word} \"your question\"; a fork of it here: gjc -p --fork {word} \
          \"your question\""
     );
     if args.mode != Mode::Text || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::new(format!("Session \"{word}\" is in another project ({cwd}).")).hint(ways));
+        return Err(Failure::new(format!("Session \"{word}\" is in another project ({}).", out::row(&cwd))).hint(ways));
     }
+    let cwd = out::row(&cwd);
     out::ask(&format!("Session found in different project: {cwd}. Fork into current directory? [y/N] "));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -226,7 +227,8 @@ fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
     let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
     Some(format!(
         "there are sessions of {}, which is gone; if that was this folder, go on with: gjc -p --resume {} \"your question\"",
-        newest.cwd, newest.id
+        out::row(&newest.cwd),
+        out::id(&newest.id)
     ))
 }
 
@@ -294,11 +296,14 @@ pub(crate) fn offer(env: &Env, args: &SessionArgs) -> Result<ExitCode, Failure> 
         let when = info.modified.to_string();
         let when = when.get(..16).map_or_else(|| when.clone(), |minute| minute.replace('T', " ") + "Z");
         out::line(
-            format!("{}  {when}  {:>4} messages  {}", info.id, info.messages, out::cell(info.name(), 60)).trim_end(),
+            format!("{}  {when}  {:>4} messages  {}", out::row(&info.id), info.messages, out::cell(info.name(), 60))
+                .trim_end(),
         );
     }
     match infos.first() {
-        Some(newest) => out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", newest.id)),
+        Some(newest) => {
+            out::talk(&format!("Go on with one of them: gjc -p --resume {} \"your question\"", out::id(&newest.id)))
+        }
         None => out::talk("There are no sessions of this folder yet. All folders: gjc sessions list"),
     }
     if let Some(moved) = moved(&all, &here) {

