@@ -206,6 +206,8 @@ impl<F: Fs> Actor<F> {
         let present = next.present();
         let mut value = json!({ "session": present.id, "switched": true });
         match (reason, previous.file.clone(), present.file.clone()) {
+            // A branch from before all entries names nothing that stands beside the old file.
+            (SwitchReason::Branch, ..) if !resumed => {}
             (SwitchReason::Fork | SwitchReason::Branch | SwitchReason::Move, Some(from), Some(to)) => {
                 notices.extend(next.sessions.follow(reason, from, to).await);
             }

@@ -36,5 +36,7 @@ pub use resolve::{NotResolved, is_path_like, resolve};
 pub use search::{Answer, Found, Hit};
 pub use store::{Child, Listing, Store};
 pub use sweep::{Unreadable, sweep, sweep_all};
-pub use trash::{InTrash, Record, TrashError, Trashed, empty, in_trash, restore, settle_all, trash, trash_dir};
+pub use trash::{
+    InTrash, Record, TrashError, Trashed, empty, in_trash, restore, settle_all, trash, trash_dir, trash_moved,
+};
 pub use usage::{FolderUse, SessionUse, Size, Usage, usage};

@@ -25,7 +25,7 @@ pub enum NotResolved {
         id: String,
     },
     /// Several have.
-    #[error("\"{word}\" is the beginning of {} session ids:{}", .matches.len(), .matches.iter().map(|info| format!("\n  {}  {}  {}", info.id, info.name(), info.path.display())).collect::<String>())]
+    #[error("{}", several(.word, .matches))]
     Ambiguous {
         /// The word.
         word: String,
@@ -41,6 +41,25 @@ pub enum NotResolved {
     /// The sessions cannot be listed.
     #[error("the sessions folder cannot be read: {0}")]
     Io(#[from] io::Error),
+}
+
+impl NotResolved {
+    /// Whether several files have one id, so that no more of it tells them apart.
+    #[must_use]
+    pub fn is_twins(&self) -> bool {
+        matches!(self, Self::Ambiguous { matches, .. } if matches.iter().all(|info| info.id == matches[0].id))
+    }
+}
+
+fn several(word: &str, matches: &[SessionInfo]) -> String {
+    let row = |info: &SessionInfo| format!("\n  {}  {}  {}", info.id, info.name(), info.path.display());
+    let rows: String = matches.iter().map(row).collect();
+    match matches {
+        [first, rest @ ..] if rest.iter().all(|info| info.id == first.id) => {
+            format!("{} files have the session id \"{}\":{rows}", matches.len(), first.id)
+        }
+        _ => format!("\"{word}\" is the beginning of {} session ids:{rows}", matches.len()),
+    }
 }
 
 /// Whether a word is a path rather than an id: it has a separator, or ends in `.jsonl`.
@@ -150,9 +169,10 @@ fn choose(
     Ok(None)
 }
 
-/// The id of the only session in the trash whose id begins so.
+/// The id of the only session that was deleted whose id begins so.
 fn in_trash_by<F: Fs>(fs: &F, agent_dir: &Path, lower: &str) -> Option<String> {
-    let ids = in_trash(fs, agent_dir).ok()?.into_iter().map(|item| item.id());
+    let deleted = in_trash(fs, agent_dir).ok()?.into_iter().filter(|item| item.moved_to().is_none());
+    let ids = deleted.map(|item| item.id());
     let mut ids = ids.filter(|id| !lower.is_empty() && id.to_lowercase().starts_with(lower));
     ids.next().filter(|_| ids.next().is_none())
 }

@@ -53,6 +53,12 @@ impl InTrash {
             self.record.as_ref().map(|record| record.id.clone()).or_else(|| Some(self.info.as_ref()?.id.clone()));
         known.unwrap_or_else(|| self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned())
     }
+
+    /// Where the session goes on, if this is its file of before it moved.
+    #[must_use]
+    pub fn moved_to(&self) -> Option<&Path> {
+        self.record.as_ref()?.moved_to.as_deref()
+    }
 }
 
 /// Why a session was not moved to the trash, out of it, or removed from it. Nothing is lost in any case.
@@ -133,6 +139,30 @@ pub fn trash_dir(agent_dir: &Path) -> PathBuf {
 /// # Errors
 /// [`TrashError`]. Unless it is [`TrashError::Behind`], the session is where it was.
 pub fn trash<F: Fs>(fs: &F, agent_dir: &Path, session: &Path, now: Timestamp) -> Result<Trashed, TrashError> {
+    put_away(fs, agent_dir, session, None, now)
+}
+
+/// As [`trash`], of the file that a session has left for another one, in which it goes on under its id.
+///
+/// # Errors
+/// [`TrashError`].
+pub fn trash_moved<F: Fs>(
+    fs: &F,
+    agent_dir: &Path,
+    session: &Path,
+    to: &Path,
+    now: Timestamp,
+) -> Result<Trashed, TrashError> {
+    put_away(fs, agent_dir, session, Some(to), now)
+}
+
+fn put_away<F: Fs>(
+    fs: &F,
+    agent_dir: &Path,
+    session: &Path,
+    moved_to: Option<&Path>,
+    now: Timestamp,
+) -> Result<Trashed, TrashError> {
     let failed = |why| TrashError::Io { path: session.into(), why };
     let dir = trash_dir(agent_dir);
     if session.starts_with(&dir) {
@@ -144,7 +174,7 @@ pub fn trash<F: Fs>(fs: &F, agent_dir: &Path, session: &Path, now: Timestamp) ->
     let id = identity(fs, agent_dir, session)?;
     let _open = unused(fs, session)?;
     let _moving = alone(fs, &dir)?;
-    let record = Record::of(fs, id, session, now).map_err(failed)?;
+    let record = Record { moved_to: moved_to.map(Into::into), ..Record::of(fs, id, session, now).map_err(failed)? };
     let folder = make_folder(fs, &dir, &record).map_err(|why| TrashError::Io { path: dir.clone(), why })?;
     gjc_fp::fp!("store.trash.begun");
     let (file, kept) = (folder.join(&record.name), index::path_of(agent_dir, session));

@@ -40,7 +40,7 @@ impl Sessions<OsFs> for Composer {
                     let there = std::fs::rename(&folders.0, &folders.1);
                     let left = there.is_err() && folders.0.exists();
                     let notice = left.then(|| gjc_log::carry_artifacts(&OsFs, &folders.0, &folders.1)).flatten();
-                    let kept = gjc_store::trash(&OsFs, &env.dirs.agent, &from, env.clock.wall()).err();
+                    let kept = gjc_store::trash_moved(&OsFs, &env.dirs.agent, &from, &to, env.clock.wall()).err();
                     let kept =
                         kept.map(|why| format!("the session's old file {} is still there: {why}", from.display()));
                     notice.into_iter().chain(kept).collect()
@@ -122,15 +122,17 @@ impl Composer {
         let read = tokio::task::spawn_blocking(move || Reader::open(&OsFs, &path)).await;
         let old = read.map_err(|error| Failure::new(error.to_string()))??.value.header().clone();
         let id = SessionId::new(id).map_err(|error| Failure::new(error.to_string()))?;
-        let mut header = Header::new(id, old.at, there.display().to_string());
-        header.parent.clone_from(&old.parent);
-        Ok(header)
+        Ok(Header { id, cwd: there.display().to_string(), ..old })
     }
 
     /// A session in a copy of another one's file, in the bucket of a folder. The copy is taken back unless the session is gone
     /// over to.
     async fn copy(&self, source: PathBuf, header: Header, cwd: &Path) -> Result<Ready<OsFs>, Failure> {
-        let path = place(&self.env, self.args.session_dir.as_deref(), cwd, &header);
+        let mut path = place(&self.env, self.args.session_dir.as_deref(), cwd, &header);
+        if path.exists() {
+            // A session that moves between folders whose buckets have one name, or lie in one folder.
+            path.set_file_name(Header { at: self.env.clock.wall(), ..header.clone() }.file_name());
+        }
         let to = path.clone();
         // Also where nobody waits for it any more: what a thread that cannot be stopped has made is taken back with its answer.
         let copied = tokio::task::spawn_blocking(move || {

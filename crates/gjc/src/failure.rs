@@ -128,6 +128,7 @@ impl From<gjc_settings::Problems> for Failure {
 impl From<NotResolved> for Failure {
     fn from(error: NotResolved) -> Self {
         let hint = match &error {
+            twins if twins.is_twins() => "name one of these files instead of the id".to_owned(),
             NotResolved::Ambiguous { .. } => "give more of the id".to_owned(),
             NotResolved::InTrash { id, .. } => format!("gjc sessions restore {} puts it back", crate::out::id(id)),
             _ => "gjc sessions list shows the sessions that there are".to_owned(),

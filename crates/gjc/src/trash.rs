@@ -7,7 +7,7 @@ use crate::out;
 use crate::sessions::{find, print_json};
 use gjc_entry::Env;
 use gjc_log::fs::OsFs;
-use gjc_store::{InTrash, TrashError, empty, in_trash, restore, settle_all, trash};
+use gjc_store::{InTrash, Store, TrashError, empty, in_trash, restore, settle_all, trash};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -65,6 +65,8 @@ pub(crate) struct InTrashJson {
     name: Option<String>,
     /// How many messages.
     messages: Option<usize>,
+    /// Where the session goes on, if this is its file of before it moved to another folder.
+    moved_to: Option<String>,
 }
 
 /// What `gjc sessions trash empty --json` prints.
@@ -91,8 +93,11 @@ pub(crate) fn delete(env: &Env, words: &[String], yes: bool, json: bool) -> Resu
     paths.sort();
     paths.dedup();
     if !yes {
+        let known = Store::new(&env.dirs.agent).list().map(|listing| listing.sessions).unwrap_or_default();
         for path in &paths {
-            out::talk(&format!("  {}", out::row(&path.display().to_string())));
+            let info = known.iter().find(|info| info.path == *path);
+            let name = info.map(|info| out::cell(info.name(), 60).trim_end().to_owned() + "  ").unwrap_or_default();
+            out::talk(&format!("  {name}{}", out::row(&path.display().to_string())));
         }
         let question = match paths.len() {
             1 => "move this session to the trash?".to_owned(),
@@ -100,7 +105,7 @@ pub(crate) fn delete(env: &Env, words: &[String], yes: bool, json: bool) -> Resu
         };
         if !confirm(&question)? {
             out::talk("gjc: nothing was moved");
-            return Ok(ExitCode::FAILURE);
+            return Ok(ExitCode::SUCCESS);
         }
     }
     let mut trashed = Vec::new();
@@ -123,7 +128,11 @@ pub(crate) fn delete(env: &Env, words: &[String], yes: bool, json: bool) -> Resu
         print_json(&DeletedJson { trashed: trashed.iter().map(shown).collect() });
     } else {
         for gone in &trashed {
-            out::notice(&format!("gjc: {} is in the trash; gjc sessions restore {} puts it back", gone.id, gone.id));
+            out::notice(&format!(
+                "gjc: {} is in the trash; gjc sessions restore {} puts it back",
+                out::row(&gone.id),
+                out::id(&gone.id)
+            ));
         }
     }
     failed.map_or(Ok(ExitCode::SUCCESS), |why| Err(why.into()))
@@ -133,6 +142,20 @@ pub(crate) fn delete(env: &Env, words: &[String], yes: bool, json: bool) -> Resu
 pub(crate) fn put_back(env: &Env, word: &str, json: bool) -> Result<ExitCode, Failure> {
     settle_all(&OsFs, &env.dirs.agent)?;
     let item = the_one(env, word)?;
+    let listing = Store::new(&env.dirs.agent).list();
+    let live = listing.ok().and_then(|listing| listing.sessions.into_iter().find(|info| info.id == item.id()));
+    if let Some(live) = live {
+        let folder = item.folder.file_name().unwrap_or_default().to_string_lossy();
+        return Err(Failure::new(format!(
+            "session {} is there: {}",
+            out::row(&live.id),
+            out::row(&live.path.display().to_string())
+        ))
+        .hint(format!(
+            "two with one id would stand in each other's way; gjc sessions trash empty {} removes this one for good",
+            out::word(&folder)
+        )));
+    }
     let (id, path) = (item.id(), restore(&OsFs, &env.dirs.agent, &item.folder)?);
     if json {
         return Ok(print_json(&RestoredJson { id, path: path.display().to_string() }));
@@ -161,6 +184,7 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
             cwd: item.info.as_ref().map(|info| info.cwd.clone()),
             name: item.info.as_ref().map(|info| info.name().to_owned()),
             messages: item.info.as_ref().map(|info| info.messages),
+            moved_to: item.moved_to().map(|to| to.display().to_string()),
         };
         return Ok(print_json(&TrashJson { sessions: items.iter().map(shown).collect() }));
     }
@@ -173,6 +197,9 @@ fn list(env: &Env, json: bool) -> Result<ExitCode, Failure> {
         let (name, cwd) = item.info.as_ref().map_or(("", ""), |info| (info.name(), &info.cwd));
         let line = format!("{}  {when}  {}  {}", out::row(&item.id()), out::cell(name, 48), out::row(cwd));
         out::line(line.trim_end());
+        if let Some(to) = item.moved_to() {
+            out::line(&format!("  moved to {}", out::row(&to.display().to_string())));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -185,10 +212,13 @@ fn remove(env: &Env, words: &[String], yes: bool, json: bool) -> Result<ExitCode
     if items.is_empty() {
         out::talk("The trash is empty.");
     } else if !yes {
-        let question = format!("remove {} sessions from the trash for good? Nothing brings them back.", items.len());
+        let question = match items.len() {
+            1 => "remove this session from the trash for good? Nothing brings it back.".to_owned(),
+            count => format!("remove {count} sessions from the trash for good? Nothing brings them back."),
+        };
         if !confirm(&question)? {
             out::talk("gjc: nothing was removed");
-            return Ok(ExitCode::FAILURE);
+            return Ok(ExitCode::SUCCESS);
         }
     }
     let mut removed = Vec::new();
@@ -221,7 +251,10 @@ fn matching(env: &Env, word: &str) -> Result<Vec<InTrash>, Failure> {
         let folder = item.folder.file_name().unwrap_or_default().to_string_lossy();
         !word.is_empty() && (item.id().to_lowercase().starts_with(&lower) || folder == word)
     };
-    Ok(all(env)?.into_iter().filter(means).collect())
+    let found: Vec<InTrash> = all(env)?.into_iter().filter(means).collect();
+    // A session that was deleted is meant rather than what it had left behind when it moved.
+    let (moved, deleted): (Vec<_>, Vec<_>) = found.into_iter().partition(|item| item.moved_to().is_some());
+    Ok(if deleted.is_empty() { moved } else { deleted })
 }
 
 fn the_one(env: &Env, word: &str) -> Result<InTrash, Failure> {

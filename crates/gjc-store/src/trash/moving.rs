@@ -66,7 +66,8 @@ pub(super) fn remove_tree<F: Fs>(fs: &F, path: &Path) -> io::Result<()> {
 /// Removes what an interrupted copy to `to` has left.
 pub(super) fn drop_staged<F: Fs>(fs: &F, to: &Path) -> io::Result<()> {
     match fs.is_link(&staged(to)) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        // A name that is too long for a file is none's.
+        Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => Ok(()),
         found => found.and_then(|_| remove_tree(fs, &staged(to))),
     }
 }

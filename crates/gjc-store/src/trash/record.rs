@@ -20,6 +20,9 @@ pub struct Record {
     pub at: Timestamp,
     /// Where its file was, absolute.
     pub path: PathBuf,
+    /// Where the session goes on: what lies here is its file of before it moved to another folder, not a session that was
+    /// deleted.
+    pub moved_to: Option<PathBuf>,
     /// The name of its file.
     pub(super) name: String,
     /// The names of what lay beside it and belongs to it.
@@ -32,6 +35,8 @@ struct Written {
     id: String,
     at: String,
     path: String,
+    #[serde(default, rename = "movedTo", skip_serializing_if = "Option::is_none")]
+    moved_to: Option<String>,
     parts: Vec<String>,
 }
 
@@ -47,7 +52,7 @@ impl Record {
         let folder = folder.file_name().and_then(|name| name.to_str()).ok_or_else(no_text)?.to_owned();
         let beside = |part: &String| *part != name && fs.stat(&session.with_file_name(part)).is_ok();
         let parts = [folder, format!("{name}.torn")].into_iter().filter(beside).collect();
-        Ok(Self { id, at, path: session.into(), name, parts })
+        Ok(Self { id, at, path: session.into(), moved_to: None, name, parts })
     }
 
     /// Where a part was.
@@ -65,13 +70,15 @@ impl Record {
         let mut bytes = vec![0; usize::try_from(stat.len).ok()?];
         let got = fs.open(&path, Open::Read).ok()?.read_at(&mut bytes, 0).ok()?;
         bytes.truncate(got);
-        let Written { version: 1, id, at, path, parts } = serde_json::from_slice(&bytes).ok()? else { return None };
+        let Written { version: 1, id, at, path, moved_to, parts } = serde_json::from_slice(&bytes).ok()? else {
+            return None;
+        };
         let path = PathBuf::from(path);
         let name = path.file_name()?.to_str()?.to_owned();
         // A name, and nothing that leads elsewhere: a record may have been edited.
         let is_name = |part: &String| Path::new(part).file_name().is_some_and(|name| name == part.as_str());
         let sound = path.is_absolute() && parts.iter().all(|part| is_name(part) && *part != NAME && *part != name);
-        sound.then_some(Self { id, at: at.parse().ok()?, path, name, parts })
+        sound.then_some(Self { id, at: at.parse().ok()?, path, moved_to: moved_to.map(Into::into), name, parts })
     }
 
     /// Writes it into its folder, durable.
@@ -81,6 +88,7 @@ impl Record {
             id: self.id.clone(),
             at: self.at.to_string(),
             path: self.path.to_string_lossy().into_owned(),
+            moved_to: self.moved_to.as_ref().map(|to| to.to_string_lossy().into_owned()),
             parts: self.parts.clone(),
         };
         let mut bytes = serde_json::to_vec_pretty(&written)?;

@@ -40,6 +40,7 @@ mod kit;
 mod llama;
 mod locks;
 mod models;
+mod moving;
 mod pages;
 mod persons;
 mod print;
