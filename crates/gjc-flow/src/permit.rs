@@ -145,3 +145,20 @@ impl Redeem for LabelWatch {
         Ok(Redeemed { _private: () })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_hashed_while_it_is_written_has_the_digest_of_the_whole() {
+        let mut out = Vec::new();
+        let mut hashing = Digesting::new(&mut out);
+        for part in ["페", "이지", ""] {
+            hashing.write_all(part.as_bytes()).unwrap();
+        }
+        assert_eq!(hashing.digest(), digest("페이지".as_bytes()));
+        assert_eq!(out, "페이지".as_bytes());
+    }
+}
