@@ -197,7 +197,9 @@ impl<F: Fs> Actor<F> {
         SessionReport {
             id: header.id.to_string(),
             file: log.file_path().map(|path| path.display().to_string()),
-            stored: log.on_disk(),
+            // Until its first sync a file has not its name, and nobody else finds it.
+            stored: log.on_disk()
+                && log.file_path().is_some_and(|path| log.fs().stat(path).is_ok_and(|stat| stat.is_file)),
             name,
             cwd: self.config.cwd.display().to_string(),
             parent: header.parent.clone(),

@@ -2,17 +2,17 @@
 
 use crate::actor::Actor;
 use crate::opener;
-use gjc_entry::{Blobs, Clock, EntryId, Level, OpId};
+use gjc_entry::{Blobs, Clock, EntryId, Label, Level, OpId, Skeleton, Source};
 use gjc_export::{Making, NotWritten, Replace, children, default_name, html, to_file};
-use gjc_flow::{Call, LabelWatch, Permit, Redeem, SinkRef, Verdict, decide, digest};
+use gjc_flow::{Call, Digest, Digesting, LabelState, LabelWatch, Permit, Policy, Redeem, SinkRef, Verdict, decide};
 use gjc_log::fs::Fs;
-use gjc_log::{Reader, written};
+use gjc_log::{Loaded, Reader};
 use gjc_protocol::{Outcome, Refusal, export_argument, refuse_copies};
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -26,12 +26,14 @@ impl<F: Fs> Actor<F> {
         typed: Option<String>,
         reply: oneshot::Sender<Outcome>,
     ) {
-        let replace = if force { Replace::Any } else { Replace::Pages };
         let wanted = match &typed {
-            Some(typed) => export_argument(typed).map(|said| (said.path.map(Into::into), said.open)),
-            None => Ok((path, open)),
+            Some(typed) => export_argument(typed).map(|said| (said.path.map(Into::into), said.open, said.force)),
+            None => Ok((path, open, force)),
         };
-        let prepared = wanted.and_then(|(path, open)| Ok((self.prepare_export(path, replace)?, open)));
+        let prepared = wanted.and_then(|(path, open, force)| {
+            let replace = if force { Replace::Any } else { Replace::Pages };
+            Ok((self.prepare_export(path, replace)?, open))
+        });
         let (export, open) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
@@ -39,11 +41,10 @@ impl<F: Fs> Actor<F> {
                 return;
             }
         };
-        let lsn = self.session.want_written();
-        let mut storage = self.session.log().storage();
+        let named = self.under_its_name();
         let (vars, page) = (self.config.env.vars.clone(), export.page.clone());
         tokio::spawn(async move {
-            let made = match written(&mut storage, lsn).await {
+            let made = match named.await {
                 Ok(()) => tokio::task::spawn_blocking(move || export.make())
                     .await
                     .unwrap_or_else(|_| Err(Refusal::new("internal", "the export broke off; this is a fault of gjc"))),
@@ -69,7 +70,7 @@ impl<F: Fs> Actor<F> {
         });
     }
 
-    /// Everything that an export needs, and the leave for it.
+    /// Everything that an export needs.
     fn prepare_export(&self, path: Option<String>, replace: Replace) -> Result<Export<F>, Refusal> {
         if let Some(refusal) = path.as_deref().and_then(refuse_copies) {
             return Err(refusal);
@@ -84,21 +85,6 @@ impl<F: Fs> Actor<F> {
             return Err(Refusal::new("nothing_stored", why).hint("ask something first"));
         }
         let page = self.config.cwd.join(path.map_or_else(|| default_name(file).into(), PathBuf::from));
-        // What goes there is the page of this session, whatever its bytes will be: they are made after the leave for them.
-        let what = digest(format!("{}\0{}", page.display(), self.session.id()).as_bytes());
-        let call = Call {
-            tool: "export".into(),
-            input: RawValue::from_string("{}".into()).unwrap_or_default(),
-            sources: Vec::new(),
-            sinks: vec![SinkRef { what: page.display().to_string(), level: Level::Restricted, digest: what }],
-        };
-        let decision = decide(&self.config.policy, self.session.labels(), &call);
-        if let Verdict::Block(why) = &decision.verdict {
-            return Err(Refusal::new("blocked", why.clone()));
-        }
-        let leaf = self.session.leaf().unwrap_or(EntryId::Other("".into()));
-        let op = OpId { session: self.session.id().clone(), entry: leaf, call: 0 };
-        let permit = decision.permits(&op, self.session.labels()).take_next();
         Ok(Export {
             fs: Arc::clone(log.fs()),
             file: file.into(),
@@ -106,14 +92,13 @@ impl<F: Fs> Actor<F> {
             replace,
             blobs: self.session.blobs(),
             clock: Arc::clone(&self.config.env.clock),
-            permit: permit.ok_or_else(|| Refusal::new("blocked", "nothing is exported: there is no leave for it"))?,
-            what,
+            policy: self.config.policy.clone(),
             labels: self.session.labels().watch(),
         })
     }
 }
 
-/// An export that may be made.
+/// An export that can be made.
 struct Export<F: Fs> {
     fs: Arc<F>,
     file: PathBuf,
@@ -121,36 +106,86 @@ struct Export<F: Fs> {
     replace: Replace,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
-    permit: Permit,
-    what: gjc_flow::Digest,
+    policy: Policy,
     labels: LabelWatch,
 }
 
 impl<F: Fs> Export<F> {
     fn make(self) -> Result<serde_json::Value, Refusal> {
-        let Self { fs, file, page, replace, blobs, clock, permit, what, labels } = self;
+        let Self { fs, file, page, replace, blobs, clock, policy, labels } = self;
         let loaded =
             Reader::open(&*fs, &file).map_err(|error| refusal("not_exported", error.to_string(), error.hint()))?;
         let children = children(&*fs, &file);
         let making = Making { blobs: &*blobs, children: &children, at: clock.wall(), mask: None, progress: &|_, _| {} };
-        let stale = Cell::new(None);
-        let wrote = to_file(&*fs, &page, replace, |out| {
-            html(&loaded, &making, out)?;
-            // The name comes next: the last moment at which nobody has seen anything.
-            labels.redeem(permit, what).map(drop).map_err(|why| {
-                stale.set(Some(why));
-                io::Error::other("its leave has passed")
+        let bytes = write_page(&*fs, (&page, replace), &loaded, &making, &policy, Some(&labels))?;
+        Ok(json!({ "page": page, "bytes": bytes }))
+    }
+}
+
+/// Writes a session's page as a file, if its very bytes may go there. What is decided on is the label of the loaded session,
+/// of which the page is made, and of the live one where there is one. Answers the page's length.
+///
+/// # Errors
+/// It may not be written, or cannot; nothing has changed then.
+pub fn write_page<F: Fs>(
+    fs: &F,
+    (page, replace): (&Path, Replace),
+    loaded: &Loaded<Reader<F>>,
+    making: &Making<'_>,
+    policy: &Policy,
+    live: Option<&LabelWatch>,
+) -> Result<u64, Refusal> {
+    let label = loaded.value.skeleton().map_or(Label::PUBLIC_TRUSTED, Skeleton::label);
+    let label = live.map_or(label, |live| label.join(live.now().0));
+    let labels = LabelState::new(label, Level::Restricted)
+        .map_err(|above| Refusal::new("blocked", format!("nothing was exported: {above}")))?;
+    let watch = labels.watch();
+    let blocked = RefCell::new(None);
+    let wrote = to_file(fs, page, replace, |out| {
+        let mut out = Digesting::new(out);
+        html(loaded, making, &mut out)?;
+        let bytes = out.digest();
+        // The name comes next: the last moment at which nobody has seen anything.
+        leave(policy, &labels, &loaded.value, page, bytes)
+            .and_then(|permit| live.unwrap_or(&watch).redeem(permit, bytes).map(drop).map_err(|why| why.to_string()))
+            .map_err(|why| {
+                blocked.replace(Some(why));
+                io::Error::other("there is no leave for it")
             })
-        });
-        match (wrote, stale.into_inner()) {
-            (Ok(bytes), _) => Ok(json!({ "page": page, "bytes": bytes })),
-            (Err(_), Some(why)) => Err(Refusal::new("blocked", format!("nothing was exported: {why}"))),
-            (Err(error), None) => {
-                let code = if matches!(error, NotWritten::Io { .. }) { "not_exported" } else { "taken" };
-                Err(refusal(code, error.to_string(), error.hint()))
-            }
+    });
+    match (wrote, blocked.into_inner()) {
+        (Ok(bytes), _) => Ok(bytes),
+        (Err(_), Some(why)) => Err(Refusal::new("blocked", format!("nothing was exported: {why}"))),
+        (Err(error), None) => {
+            let code = if matches!(error, NotWritten::Io { .. }) { "not_exported" } else { "taken" };
+            Err(refusal(code, error.to_string(), error.hint()))
         }
     }
+}
+
+/// Leave to write a page with this digest, or why there is none.
+fn leave<F: Fs>(
+    policy: &Policy,
+    labels: &LabelState,
+    session: &Reader<F>,
+    page: &Path,
+    digest: Digest,
+) -> Result<Permit, String> {
+    let call = Call {
+        tool: "export".into(),
+        input: RawValue::from_string("{}".into()).unwrap_or_default(),
+        sources: Vec::new(),
+        // A person's own file, which only they may read.
+        sinks: vec![SinkRef { what: page.display().to_string(), level: Level::Restricted, digest }],
+    };
+    let decision = decide(policy, labels, &call);
+    if let Verdict::Block(why) = &decision.verdict {
+        return Err(why.clone());
+    }
+    let leaf = session.skeleton().and_then(|tree| Some(tree.id(tree.leaf()?)));
+    let entry = leaf.unwrap_or(EntryId::Other("".into()));
+    let op = OpId { session: session.header().id.clone(), entry, call: 0 };
+    decision.permits(&op, labels).take_next().ok_or_else(|| "there is no leave for it".to_owned())
 }
 
 fn refusal(code: &str, sentence: String, hint: Option<&'static str>) -> Refusal {

@@ -62,6 +62,7 @@ pub use boundary::Prompting;
 pub use choice::{Choice, Models, OneModel};
 pub use config::Config;
 pub use events::{Events, Subscription};
+pub use export::write_page;
 pub use handle::{SessionHandle, closed};
 pub use hooks::{Hook, Hooks, Vouch};
 pub use sessions::{Found, OneSession, Present, Purpose, Ready, Sessions, Undo, Wanted};

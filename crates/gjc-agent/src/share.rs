@@ -1,7 +1,7 @@
 //! A person shares a session: the page of it, without keys, goes to a secret gist or to a command of theirs, once they have
 //! seen what was taken out and have said yes to exactly these bytes.
 
-use gjc_entry::{Blobs, EntryId, Env, Level, OpId, SessionId, Timestamp, Vars};
+use gjc_entry::{Blobs, EntryId, Env, Label, Level, OpId, SessionId, Skeleton, Source, Timestamp, Vars};
 use gjc_export::{Making, children, default_name, html};
 use gjc_flow::{Call, Digest, LabelState, LabelWatch, Permit, Policy, Redeem, SinkRef, Verdict, decide, digest};
 use gjc_llm::{Masked, Masks};
@@ -123,7 +123,11 @@ impl Sharing {
                 Err(Refusal::new("not_logged_in", "gh is not logged in to GitHub; nothing was sent")
                     .hint("log in with: gh auth login"))
             }
-            Exit::Code(code) => Err(not_shared(&format!("{program} ended with exit code {code}: {}", told(&said)))),
+            Exit::Code(code) => {
+                let said = told(&said);
+                let said = if said.is_empty() { said } else { format!(": {said}") };
+                Err(not_shared(&format!("{program} ended with exit code {code}{said}")))
+            }
             Exit::Signal(signal) => Err(unknown(format!("{program} was killed by signal {signal}"))),
             Exit::TimedOut => Err(unknown(format!("{program} did not end within {} seconds", PATIENCE.as_secs()))),
             Exit::Cancelled => Err(unknown(format!("{program} was stopped"))),
@@ -164,19 +168,37 @@ pub struct Shareable {
     pub masked: Masked,
     /// When it was made, which is in it.
     pub at: Timestamp,
+    /// What the session knew that it was made of: of the same look at the file as the page itself.
+    pub label: Label,
+    /// Whose page it is.
+    pub session: SessionId,
+    /// The session's leaf.
+    pub leaf: Option<EntryId>,
 }
 
 impl Shareable {
     /// Makes the page of a session file as it is: all branches, with everything taken out that looks like a key, and the
-    /// values of those variables that hold some.
+    /// values of those variables that hold some. What may not go to that place is not made.
     ///
     /// # Errors
-    /// The file cannot be read, or the page is too long.
-    pub fn of<F: Fs>(fs: &F, file: &Path, blobs: &dyn Blobs, vars: &Vars, at: Timestamp) -> Result<Self, Refusal> {
+    /// The file cannot be read, the session that is in it is above the place's level, or the page is too long.
+    pub fn of<F: Fs>(
+        fs: &F,
+        file: &Path,
+        blobs: &dyn Blobs,
+        vars: &Vars,
+        at: Timestamp,
+        (sharing, policy): (&Sharing, &Policy),
+    ) -> Result<Self, Refusal> {
         let loaded = Reader::open(fs, file).map_err(|error| {
             let refusal = Refusal::new("not_shared", error.to_string());
             error.hint().map_or(refusal.clone(), |hint| refusal.hint(hint))
         })?;
+        let tree = loaded.value.skeleton();
+        let label = tree.map_or(Label::PUBLIC_TRUSTED, Skeleton::label);
+        let (session, leaf) = (loaded.value.header().id.clone(), tree.and_then(|tree| Some(tree.id(tree.leaf()?))));
+        // The label of this very look: the file may have grown since anybody else looked.
+        sharing.leave(policy, &state(label)?, (&session, leaf.clone()), Digest::default())?;
         let secrets = vars.iter().filter(|(name, value)| gjc_tools::is_secret(name, value));
         let masks = Masks::new(secrets.map(|(_, value)| value.to_owned()));
         let masked = RefCell::new(Masked::default());
@@ -188,7 +210,17 @@ impl Shareable {
             Refusal::new("too_large", format!("the page would be longer than {LONGEST} bytes; nothing was sent"))
                 .hint("export it, and send the file by another way")
         })?;
-        Ok(Self { name: default_name(file), bytes: page.0, masked: masked.into_inner(), at })
+        Ok(Self { name: default_name(file), bytes: page.0, masked: masked.into_inner(), at, label, session, leaf })
+    }
+
+    /// Leave to share it, as far as what is in it goes; and the label that it is for.
+    ///
+    /// # Errors
+    /// It is above the place's level.
+    pub fn leave(&self, sharing: &Sharing, policy: &Policy) -> Result<(Permit, LabelState), Refusal> {
+        let labels = state(self.label)?;
+        let permit = sharing.leave(policy, &labels, (&self.session, self.leaf.clone()), digest(&self.bytes))?;
+        Ok((permit, labels))
     }
 
     /// What a person says yes to: this page, and no other.
@@ -210,6 +242,10 @@ impl Shareable {
             "confirm": self.token(),
         })
     }
+}
+
+fn state(label: Label) -> Result<LabelState, Refusal> {
+    LabelState::new(label, Level::Restricted).map_err(|above| Refusal::new("blocked", above.to_string()))
 }
 
 /// Reads what a person has said yes to: when that page was made, and its digest.
@@ -282,6 +318,9 @@ mod tests {
             bytes: "쪽".into(),
             masked: Masked::default(),
             at: Timestamp::from_millis(7),
+            label: Label::PUBLIC_TRUSTED,
+            session: SessionId::new("s").unwrap(),
+            leaf: None,
         };
         assert_eq!(parse_token(&page.token()), Some((page.at, digest("쪽".as_bytes()))));
         for wrong in

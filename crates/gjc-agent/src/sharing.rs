@@ -6,7 +6,6 @@ use gjc_entry::Leaf;
 use gjc_export::Live;
 use gjc_flow::Digest;
 use gjc_log::fs::Fs;
-use gjc_log::written;
 use gjc_protocol::{Outcome, Refusal};
 use serde_json::json;
 use std::sync::Arc;
@@ -64,7 +63,7 @@ impl<F: Fs> Actor<F> {
             return Err(Refusal::new("nothing_stored", why).hint("ask something first"));
         }
         let said_yes = confirm.map(|token| parse_token(token).ok_or_else(changed)).transpose()?;
-        let (sharing, config) = (self.config.sharing.clone(), &self.config);
+        let (sharing, policy, config) = (self.config.sharing.clone(), self.config.policy.clone(), &self.config);
         let page = said_yes.map_or(Digest::default(), |(_, digest)| digest);
         // Decided on the bytes that a person has seen; of a mere look nothing leaves.
         let about = (self.session.id(), self.session.leaf());
@@ -72,15 +71,16 @@ impl<F: Fs> Actor<F> {
         let at = said_yes.map_or_else(|| config.env.clock.wall(), |(at, _)| at);
         let (fs, file, env) = (Arc::clone(log.fs()), file.to_owned(), config.env.clone());
         let (blobs, labels) = (self.session.blobs(), self.session.labels().watch());
-        let lsn = self.session.want_written();
-        let mut storage = self.session.log().storage();
+        let named = self.under_its_name();
         Ok(async move {
-            written(&mut storage, lsn).await.map_err(|why| {
+            named.await.map_err(|why| {
                 Refusal::new("not_stored", format!("the session's last entries cannot be stored: {why}"))
                     .hint("make room, then share it again")
             })?;
-            let vars = env.vars.clone();
-            let made = tokio::task::spawn_blocking(move || Shareable::of(&*fs, &file, &*blobs, &vars, at)).await;
+            let (vars, to) = (env.vars.clone(), (sharing.clone(), policy));
+            let made =
+                tokio::task::spawn_blocking(move || Shareable::of(&*fs, &file, &*blobs, &vars, at, (&to.0, &to.1)))
+                    .await;
             let page =
                 made.unwrap_or_else(|_| Err(Refusal::new("internal", "the page broke off; this is a fault of gjc")))?;
             let mut value = page.preview(sharing.place());

@@ -5,6 +5,8 @@ use gjc_entry::BoxFuture;
 use gjc_log::fs::Fs;
 use gjc_log::{Durability, Health, durable, written};
 use gjc_protocol::{EventBody, Health as Told};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the actor waits before it tries again to store what could not be stored: twice as long each time, up to the
@@ -37,16 +39,31 @@ impl<F: Fs> Actor<F> {
         }
     }
 
-    /// Whether nothing waits for the disk while the session runs.
+    /// Writes everything so far; ready when it can be read under the session's name.
+    pub(crate) fn under_its_name(&mut self) -> BoxFuture<'static, Result<(), Arc<io::Error>>> {
+        let mut storage = self.session.log().storage();
+        if self.is_named() {
+            let lsn = self.session.want_written();
+            Box::pin(async move { written(&mut storage, lsn).await })
+        } else {
+            let lsn = self.session.want_durable();
+            Box::pin(async move { durable(&mut storage, lsn).await })
+        }
+    }
+
+    /// Whether nothing waits for the disk while the session runs. A file without its name is not safe: killed before its
+    /// first sync, gjc would lose the session.
     fn written_is_safe(&self) -> bool {
-        let log = self.session.log();
-        // Until its first sync a file bears a temporary name, also one that a lost session goes on in: killed before that,
-        // gjc would lose the session.
-        let named = log.on_disk() && {
+        self.session.log().durability() == Durability::None && self.is_named()
+    }
+
+    /// Whether the file bears its name. Until its first sync it has a temporary one, also that which a lost session goes
+    /// on in.
+    fn is_named(&self) -> bool {
+        self.session.log().on_disk() && {
             let now = self.storage.borrow();
             now.durable.len > 0 && now.durable.file == now.written.file
-        };
-        log.durability() == Durability::None && named
+        }
     }
 
     /// Waits until everything is durable. `false`, and faces are told, when it cannot be at the moment.

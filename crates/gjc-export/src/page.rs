@@ -102,7 +102,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
 }
 
-fn label_words(label: Label) -> String {
+pub(crate) fn label_words(label: Label) -> String {
     format!("{} {}", label.level, if label.trusted { "trusted" } else { "untrusted" })
 }
 

@@ -43,7 +43,7 @@ pub enum TextError {
     Io(#[from] io::Error),
 }
 
-/// Writes the dump: settings, system prompt, tools, then every entry of the path from the root to the leaf, also those that
+/// Writes the dump: the session's label, settings, system prompt, tools, then every entry of the path from the root to the leaf, also those that
 /// a compaction has taken out of the context. Where other branches leave the path, a part says so; they are not shown.
 ///
 /// # Errors
@@ -51,6 +51,9 @@ pub enum TextError {
 pub fn text(source: &dyn Source, leaf: Leaf, live: Option<Live<'_>>, out: &mut dyn Write) -> Result<(), TextError> {
     let path = source.path(leaf)?.0;
     let mut page = Page { out };
+    if let Some(tree) = source.skeleton() {
+        page.part("label", &crate::page::label_words(tree.label()))?;
+    }
     match live {
         Some(live) => settings(&mut page, live)?,
         None => page.part("settings", "none are recorded")?,

@@ -21,4 +21,4 @@ pub use call::{Call, Caller, Runtime, SinkRef, SourceRef};
 pub use decide::{Decision, Policy, RuleOutcome, Verdict, decide, decide_all};
 pub use label_state::{AboveClearance, LabelState, LabelWatch};
 pub use labelled::Labelled;
-pub use permit::{Digest, Permit, Permits, Redeem, Redeemed, Stale, digest};
+pub use permit::{Digest, Digesting, Permit, Permits, Redeem, Redeemed, Stale, digest};

@@ -3,6 +3,7 @@
 use crate::LabelWatch;
 use gjc_entry::{Level, OpId};
 use sha2::{Digest as _, Sha256};
+use std::io;
 
 /// SHA-256 of the bytes that go into a sink.
 pub type Digest = [u8; 32];
@@ -11,6 +12,38 @@ pub type Digest = [u8; 32];
 #[must_use]
 pub fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
+}
+
+/// Hashes what goes into a sink while it is written.
+#[derive(Debug)]
+pub struct Digesting<W> {
+    to: W,
+    hash: Sha256,
+}
+
+impl<W: io::Write> Digesting<W> {
+    /// Passes on what it is given.
+    pub fn new(to: W) -> Self {
+        Self { to, hash: Sha256::new() }
+    }
+
+    /// As [`digest`] of all that was written.
+    #[must_use]
+    pub fn digest(self) -> Digest {
+        self.hash.finalize().into()
+    }
+}
+
+impl<W: io::Write> io::Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let wrote = self.to.write(bytes)?;
+        self.hash.update(&bytes[..wrote]);
+        Ok(wrote)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Leave to write certain bytes to one sink. Not `Clone`, not readable from JSON, made only by
@@ -110,5 +143,22 @@ impl Redeem for LabelWatch {
             return Err(Stale::Raised { sink: permit.what, level: permit.sink, taint: label.level });
         }
         Ok(Redeemed { _private: () })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_hashed_while_it_is_written_has_the_digest_of_the_whole() {
+        let mut out = Vec::new();
+        let mut hashing = Digesting::new(&mut out);
+        for part in ["페", "이지", ""] {
+            hashing.write_all(part.as_bytes()).unwrap();
+        }
+        assert_eq!(hashing.digest(), digest("페이지".as_bytes()));
+        assert_eq!(out, "페이지".as_bytes());
     }
 }

@@ -175,8 +175,8 @@ pub enum Command {
         /// Open it then, with the program of the desktop for pages.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         open: bool,
-        /// What a person typed behind `/export`, instead of `path` and `open`: a path that ends at its first blank, and
-        /// `--no-open`.
+        /// What a person typed behind `/export`, instead of `path` and `open`: a path that ends at its first blank,
+        /// `--no-open`, `--force`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         typed: Option<String>,
     },

@@ -62,6 +62,9 @@ pub(crate) struct ExportArgs {
     /// With --export: replace OUT whatever it is, unless it is a session.
     #[arg(long, requires = "export")]
     pub(crate) force: bool,
+    /// What it is not: a copy. Taken, so that the way can be told.
+    #[arg(long, requires = "export", hide = true)]
+    pub(crate) copy: bool,
 }
 
 /// How a session is run.
@@ -395,6 +398,9 @@ pub(crate) enum Sessions {
         /// Replace the file whatever it is, unless it is a session. An earlier page is replaced without it.
         #[arg(long)]
         force: bool,
+        /// What it is not: a copy. Taken, so that the way can be told.
+        #[arg(long, hide = true)]
+        copy: bool,
         /// One JSON object.
         #[arg(long)]
         json: bool,

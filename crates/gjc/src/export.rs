@@ -5,10 +5,13 @@ use crate::cli::ExportArgs;
 use crate::failure::Failure;
 use crate::out;
 use crate::sessions::{blobs_of, print_json};
+use gjc_agent::write_page;
 use gjc_entry::{Env, Source};
-use gjc_export::{Making, Replace, children, default_name, html, to_file};
-use gjc_log::Reader;
+use gjc_export::{Making, Replace, children, default_name};
+use gjc_flow::Policy;
 use gjc_log::fs::OsFs;
+use gjc_log::{Reader, Tail};
+use gjc_protocol::refuse_copies;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
@@ -39,8 +42,18 @@ pub(crate) struct ExportJson {
 /// `gjc --export FILE [OUT]`.
 pub(crate) fn file(env: &Env, args: ExportArgs) -> Result<ExitCode, Failure> {
     let mut paths = args.export.unwrap_or_default().into_iter();
-    let session = paths.next().unwrap_or_default();
-    run(env, &session, paths.next(), args.force, false)
+    let (session, to) = (paths.next().unwrap_or_default(), paths.next());
+    no_copies(&session.to_string_lossy(), to.as_deref(), args.copy)?;
+    run(env, &session, to, args.force, false)
+}
+
+/// An export is no copy; the way that is one is named.
+pub(crate) fn no_copies(session: &str, to: Option<&Path>, copy: bool) -> Result<(), Failure> {
+    let word = if copy { Some("--copy") } else { to.and_then(Path::to_str) };
+    let Some(refusal) = word.and_then(refuse_copies) else { return Ok(()) };
+    let session = if session.contains(char::is_whitespace) { format!("\"{session}\"") } else { session.into() };
+    let session = out::row(&session);
+    Err(Failure::misuse(refusal).hint(format!("to the clipboard: gjc sessions show {session} --full --copy")))
 }
 
 /// Makes the page of a session file.
@@ -64,11 +77,13 @@ pub(crate) fn run(
     };
     let making = Making { blobs: &blobs, children: &children, at: env.clock.wall(), mask: None, progress: &progress };
     let replace = if force { Replace::Any } else { Replace::Pages };
-    let wrote = to_file(&OsFs, &page, replace, |out| html(&loaded, &making, out));
+    let wrote = write_page(&OsFs, (&page, replace), &loaded, &making, &Policy::default(), None);
     if shown.get() {
         out::progress("");
     }
     let bytes = wrote?;
+    // A last line that is not finished is one of the places that the page tells of.
+    let damaged = loaded.damage.len() + usize::from(loaded.tail != Tail::Clean);
     if json {
         return Ok(print_json(&ExportJson {
             session: loaded.value.header().id.to_string(),
@@ -76,11 +91,11 @@ pub(crate) fn run(
             page: page.display().to_string(),
             bytes,
             entries: loaded.value.skeleton().map_or(0, gjc_entry::Skeleton::len),
-            damaged: loaded.damage.len(),
+            damaged,
         }));
     }
     out::line(&out::row(&page.display().to_string()));
-    if let count @ 1.. = loaded.damage.len() {
+    if let count @ 1.. = damaged {
         let places = if count == 1 { "one place".into() } else { format!("{count} places") };
         out::notice(&format!("gjc: the session is damaged in {places}; the page says where"));
     }

@@ -23,7 +23,10 @@ pub(crate) fn run(env: &Env, command: Sessions) -> Result<ExitCode, Failure> {
         Sessions::Show { session, copy: true, .. } => dump::copy(env, &find(env, &session)?),
         Sessions::Show { session, full: true, .. } => dump::run(env, &find(env, &session)?),
         Sessions::Show { session, json, .. } => show(env, &find(env, &session)?, json),
-        Sessions::Export { session, out, force, json } => export::run(env, &find(env, &session)?, out, force, json),
+        Sessions::Export { session, out, force, copy, json } => {
+            export::no_copies(&session, out.as_deref(), copy)?;
+            export::run(env, &find(env, &session)?, out, force, json)
+        }
         Sessions::Share { session, yes, json } => share::run(env, &find(env, &session)?, yes, json),
         Sessions::Verify { session: Some(session), json, .. } => verify(env, &[find(env, &session)?], json),
         Sessions::Verify { session: None, json, .. } => verify(env, &everything(env)?, json),

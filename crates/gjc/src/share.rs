@@ -9,8 +9,8 @@ use crate::sessions::{blobs_of, look, print_json};
 use crate::settings::{Files, variables};
 use crate::world::{real_dir, runtime};
 use gjc_agent::{Shareable, Sharing};
-use gjc_entry::{Env, Label, Level, Skeleton, Source};
-use gjc_flow::{LabelState, Policy, digest};
+use gjc_entry::{Env, Level};
+use gjc_flow::Policy;
 use gjc_log::fs::OsFs;
 use gjc_settings::{Secrecy, Settings};
 use schemars::JsonSchema;
@@ -58,20 +58,25 @@ pub(crate) fn sharing(settings: &Settings) -> Sharing {
 pub(crate) fn run(env: &Env, file: &Path, yes: bool, json: bool) -> Result<ExitCode, Failure> {
     let settings = Files::read(env, &real_dir(Path::new("."))?)?.effective(&variables(env)).settings;
     let sharing = sharing(&settings);
-    let loaded = look(env, file)?;
-    let reader = &loaded.value;
-    let tree = reader.skeleton();
-    let label = tree.map_or(Label::PUBLIC_TRUSTED, Skeleton::label);
-    let labels = LabelState::new(label, Level::Restricted).map_err(|above| Failure::new(above.to_string()))?;
-    let about = (&reader.header().id, tree.and_then(|tree| Some(tree.id(tree.leaf()?))));
-    // Before the work: what may not be shared is not looked through.
-    sharing.leave(&Policy::default(), &labels, (about.0, about.1.clone()), gjc_flow::Digest::default())?;
-    let page = Shareable::of(&OsFs, file, &blobs_of(env, file), &env.vars, env.clock.wall())?;
-    show(&page, &sharing);
+    let (policy, blobs) = (Policy::default(), blobs_of(env, file));
+    let make = |at| Shareable::of(&OsFs, file, &blobs, &env.vars, at, (&sharing, &policy));
+    // Opening says best what is no session.
+    look(env, file)?;
+    let seen = make(env.clock.wall())?;
+    show(&seen, &sharing);
     if !yes && !confirm("share it?")? {
         return Err(Failure::declined("nothing was sent"));
     }
-    let permit = sharing.leave(&Policy::default(), &labels, about, digest(&page.bytes))?;
+    // Looked at again, however long the person thought: what has come to know more since then is refused, and what has
+    // changed in any other way is not what was said yes to.
+    let page = make(seen.at)?;
+    if page.token() != seen.token() {
+        return Err(Failure::new("the session has changed since you saw it; nothing was sent")
+            .hint(format!("look again: gjc sessions share {}", page.session)));
+    }
+    drop(seen);
+    let (permit, labels) = page.leave(&sharing, &policy)?;
+    let session = page.session.to_string();
     let masked = page.masked.kinds().map(|(kind, count)| MaskedJson { kind: kind.into(), count }).collect();
     let bytes = page.bytes.len();
     let address = runtime()?.block_on(async {
@@ -89,7 +94,6 @@ pub(crate) fn run(env: &Env, file: &Path, yes: bool, json: bool) -> Result<ExitC
         }
     })?;
     if json {
-        let session = reader.header().id.to_string();
         return Ok(print_json(&SharedJson { session, to: sharing.place().into(), address, bytes, masked }));
     }
     match address {

@@ -333,6 +333,9 @@ async fn what_was_not_seen_or_has_become_secret_meanwhile_is_not_sent() {
         bytes: "쪽".into(),
         masked: gjc_llm::Masked::default(),
         at: gjc_entry::Timestamp::from_millis(7),
+        label: Label::PUBLIC_TRUSTED,
+        session: gjc_entry::SessionId::new("s").unwrap(),
+        leaf: None,
     };
     let session = gjc_entry::SessionId::new("s").unwrap();
     let mut labels = gjc_flow::LabelState::new(Label::PUBLIC_TRUSTED, Level::Restricted).unwrap();

@@ -85,6 +85,8 @@ fn every_kind_of_entry_has_its_part() {
     ]);
     let id = |id: &str| format!("{id:0>8} {AT}");
     let expected = [
+        "── label",
+        "PUBLIC trusted",
         "── settings",
         "none are recorded",
         &format!("── user {}", id("1")),
@@ -147,7 +149,8 @@ fn settings_prompt_and_tools_stand_first() {
     let live =
         Live { system: "너는 조수다.", tools: &tools, model: &model, thinking: Thinking::High, tier: Tier::Auto };
     let shown = dump(&reader, Some(live));
-    let head = "── settings\nmodel: p/m (w)\nthinking: high\n── system prompt\n너는 조수다.\n── tool read\nReads.\n";
+    let head = "── label\nPUBLIC trusted\n── settings\nmodel: p/m (w)\nthinking: high\n── system prompt\n너는 조수다.\n\
+                ── tool read\nReads.\n";
     assert!(shown.starts_with(head), "{shown}");
     assert!(shown.contains("- path (string, required): 어느 파일\n"), "{shown}");
     assert!(shown.contains("- limit (any) {\"minimum\":1,\"type\":[\"integer\",\"null\"]}\n"), "{shown}");
@@ -178,7 +181,7 @@ fn nothing_in_a_session_passes_for_a_part_or_moves_a_terminal() {
     ]);
     let shown = dump(&reader, None);
     let parts = shown.lines().filter(|line| line.starts_with("──")).count();
-    assert_eq!(parts, 3, "{shown}");
+    assert_eq!(parts, 4, "{shown}");
     assert!(shown.contains("\n\\── user 00000009\n\\\\── x\n␛]52;c;eA==␇\u{FFFD}2J\u{FFFD}\t끝\n"), "{shown:?}");
 }
 

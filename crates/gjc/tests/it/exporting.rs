@@ -104,6 +104,53 @@ fn damage_is_told_and_is_in_the_page() {
     assert!(page(Path::new(out.out().trim_end())).contains("a line of 16 bytes is no entry"));
 }
 
+#[test]
+fn a_last_line_that_is_not_finished_is_counted() {
+    let home = Home::new();
+    let session = planted(&home);
+    let text = std::fs::read_to_string(&session).unwrap() + "{\"type\":\"message\",\"id\":\"00";
+    std::fs::write(&session, text).unwrap();
+    let out = look(&home, &["sessions", "export", "0197a0c2"]).output().ok();
+    assert_eq!(out.err(), "gjc: the session is damaged in one place; the page says where\n");
+    assert!(page(Path::new(out.out().trim_end())).contains("\"unfinished\":true"));
+    assert_eq!(json(&look(&home, &["sessions", "export", "0197a0c2", "--json"]).output().ok())["damaged"], 1);
+}
+
+/// On the command line too an export is no copy, and the way that is one is told, with the session that was named.
+#[test]
+fn a_copy_on_the_command_line_leads_to_show() {
+    let home = Home::new();
+    let session = planted(&home);
+    let before = tree(&home.work());
+    let file = session.display().to_string();
+    for word in ["copy", "clipboard", "--copy"] {
+        for (args, named) in
+            [(vec!["--export", &file, word], file.as_str()), (vec!["sessions", "export", "0197a0c2", word], "0197a0c2")]
+        {
+            let out = look(&home, &args).output();
+            assert_eq!((out.code(), out.out().as_str()), (Some(2), ""), "{out}");
+            let way = format!("gjc sessions show {named} --full --copy");
+            assert!(out.err().contains("nothing is copied") && out.err().contains(&way), "{out}");
+        }
+    }
+    assert_eq!(tree(&home.work()), before, "nothing was made");
+}
+
+/// A page of the command line passes the same gate, and bears the label of the session that it was made of.
+#[test]
+fn a_page_of_the_command_line_bears_the_label() {
+    let home = Home::new();
+    let session = planted(&home);
+    let text = std::fs::read_to_string(&session).unwrap();
+    let labelled = "\"id\":\"0000000c\",\"gjcLabel\":{\"l\":\"RESTRICTED\",\"t\":false}";
+    std::fs::write(&session, text.replace("\"id\":\"0000000c\"", labelled)).unwrap();
+    let out = look(&home, &["--export"]).arg(&session).output().ok();
+    let html = page(Path::new(out.out().trim_end()));
+    assert!(html.contains("<meta name=\"gjc-label\" content=\"RESTRICTED untrusted\">"));
+    let shown = look(&home, &["sessions", "show", "0197a0c2", "--full"]).output().ok();
+    assert!(shown.out().starts_with("── label\nRESTRICTED untrusted\n"), "{shown}");
+}
+
 /// A session that another process writes to is exported all the same: looking takes no lock.
 #[test]
 fn an_open_session_is_exported_by_another_process() {
@@ -219,8 +266,18 @@ fn what_is_typed_ends_at_the_first_blank_and_a_quoted_path_is_refused_with_the_c
         assert_eq!(Path::new(done["value"]["page"].as_str().unwrap()), std::fs::canonicalize(to).unwrap());
         assert_eq!(done["value"].get("opened").is_some(), !typed.contains("--no-open"), "{done}");
     }
+    // Another file stands there: the hint that is given can be followed.
+    std::fs::write(home.work().join("쪽지.html"), "내 쪽지").unwrap();
+    let refused = call(&mut run, "f1", &json!({"type": "export", "typed": "쪽지.html --no-open"}));
+    assert_eq!(refused["code"], "taken", "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("--force"), "{refused}");
+    let done = call(&mut run, "f2", &json!({"type": "export", "typed": "쪽지.html --force --no-open"}));
+    assert_eq!(done["outcome"], "done", "{done}");
+    page(&home.work().join("쪽지.html"));
     let before = tree(&home.work());
     for (typed, code, way) in [
+        ("-f", "unknown_option", "--force"),
+        ("page.html --open", "unknown_option", "--no-open"),
         ("\"my page.html\"", "quoted_path", "gjc sessions export"),
         ("'my page.html'", "quoted_path", "gjc sessions export"),
         ("--copy", "use_dump", "/dump"),

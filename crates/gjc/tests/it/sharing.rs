@@ -133,6 +133,9 @@ fn a_gh_that_is_absent_logged_out_or_fails_has_its_own_sentence() {
     let out = share(&with_usual(&program(&home, "gh", "kill -9 $$")));
     assert_eq!(out.code(), Some(1), "{out}");
     assert!(out.err().contains("whether the session was shared is not known"), "{out}");
+    let out = share(&with_usual(&program(&home, "gh", "exit 1")));
+    assert_eq!(out.code(), Some(1), "{out}");
+    assert!(out.err().contains("not shared: gh ended with exit code 1\n"), "nothing was said: {out}");
 }
 
 #[test]
@@ -167,6 +170,37 @@ fn a_session_above_the_place_is_not_shared() {
     look(&home, &["config", "set", "share.level", "CONFIDENTIAL"]).output().ok();
     share().ok();
     assert_clean(&sent(&kept).unwrap().1);
+}
+
+/// At a terminal, made by `script`: what comes to the session while the person thinks is not what they say yes to. The label
+/// is looked at again with the page, so that nothing CONFIDENTIAL leaves that was not there when it was asked.
+#[test]
+fn what_the_session_comes_to_know_before_the_yes_is_not_sent() {
+    for (label, told) in [
+        (
+            json!({"l": "CONFIDENTIAL", "t": true}),
+            "the session is CONFIDENTIAL, and a secret gist (gh) may get no more",
+        ),
+        (json!(null), "the session has changed since you saw it; nothing was sent"),
+    ] {
+        let home = Home::new();
+        let session = planted(&home);
+        let (kept, path) = gh(&home);
+        let line = format!("{} sessions share 0197a0c2", env!("CARGO_BIN_EXE_gjc"));
+        let mut run = home.run("script").args(["-qec", &line, "/dev/null"]).env("PATH", &path).spawn();
+        run.wait_for(|line| line.contains("GitHub token"));
+        let mut entry: Value = serde_json::from_str(&said("0000000e", "0000000d", "연봉 1억 2천")).unwrap();
+        if !label.is_null() {
+            entry["gjcLabel"] = label;
+        }
+        let text = std::fs::read_to_string(&session).unwrap() + &format!("{entry}\n");
+        std::fs::write(&session, text).unwrap();
+        run.send("y");
+        let out = run.wait();
+        assert_eq!(out.code(), Some(1), "{out}");
+        assert!(out.out().contains(told), "{out}");
+        assert_eq!(sent(&kept), None, "{told}");
+    }
 }
 
 #[track_caller]

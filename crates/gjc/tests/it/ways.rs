@@ -178,6 +178,33 @@ fn a_branch_at_the_first_message_is_a_session_with_its_own_id_and_parent() {
     assert_eq!(said_in(&branched), ["새 물음", "새 답"]);
 }
 
+/// What a fresh branch says of itself is what is on the disk, and what works of it does at once.
+#[test]
+fn a_fresh_branch_is_as_stored_as_it_says() {
+    let home = Home::new();
+    let stub = stub([text("첫째 답"), text("둘째 답")]);
+    let (mut run, first) = begun(&home, &stub);
+    say(&mut run, "2", "둘째 물음");
+    let (begins, goes_on) = (entry(&first, "첫째 물음"), entry(&first, "둘째 물음"));
+    let value = done(call(&mut run, "3", &json!({"type": "branch", "entry": goes_on})));
+    let report = done(call(&mut run, "4", &json!({"type": "session"})));
+    assert!(report["stored"] == false || file_of(&value).is_file(), "{report}");
+    let page = done(call(&mut run, "5", &json!({"type": "export", "path": "가지.html"})));
+    let page = fs::read_to_string(page["page"].as_str().unwrap()).unwrap();
+    assert!(page.contains("첫째 답") && !page.contains("둘째 답"));
+    assert_eq!(done(call(&mut run, "6", &json!({"type": "session"})))["stored"], true);
+    assert_eq!(said_in(&file_of(&value)), ["첫째 물음", "첫째 답"]);
+    done(call(&mut run, "7", &json!({"type": "switch", "session": first})));
+    let value = done(call(&mut run, "8", &json!({"type": "branch", "entry": begins})));
+    assert_eq!(done(call(&mut run, "9", &json!({"type": "session"})))["stored"], false);
+    assert!(!file_of(&value).exists());
+    for (id, kind) in [("10", "export"), ("11", "share")] {
+        assert_eq!(call(&mut run, id, &json!({"type": kind}))["code"], "nothing_stored");
+    }
+    run.close_stdin();
+    run.wait().ok();
+}
+
 #[test]
 fn only_a_message_of_a_person_can_be_branched_at() {
     let home = Home::new();
