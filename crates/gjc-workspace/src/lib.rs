@@ -9,6 +9,7 @@
 
 mod git;
 mod list;
+mod making;
 mod slug;
 mod tmux;
 mod why;
