@@ -71,7 +71,7 @@ pub(crate) async fn finish(
     if !found.split(|byte| *byte == 0).all(|name| wanted.contains(name)) {
         return Err(cut_short());
     }
-    // That of the git which was ended with the gjc that ran it.
+    #[expect(clippy::disallowed_methods, reason = "the lock of the git that was ended with the gjc that ran it")]
     let _ = fs::remove_file(own.join("index.lock"));
     Ok(Some(fill(git, path).await?))
 }

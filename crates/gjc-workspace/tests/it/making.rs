@@ -21,7 +21,7 @@ fn settings_that_hold_only_in_the_worktree_run_nothing() {
     repo.commit("attributes");
     let program = |name: &str| {
         let trap = format!("#!/bin/sh\n: > '{}'\ncat\n", sprung.join(name).display());
-        let path = repo.write(&format!(".git/{name}"), trap);
+        let path = repo.write(format!(".git/{name}"), trap);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path.display().to_string()
     };
