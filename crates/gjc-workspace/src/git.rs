@@ -4,6 +4,7 @@
 use gjc_entry::Env;
 use gjc_process::{Errors, Exit, OutputCap, Spawn, SpawnError};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +42,7 @@ pub(crate) struct Git<'e> {
     env: &'e Env,
     pub(crate) cwd: PathBuf,
     /// Settings that stand above those of every file.
-    settings: Vec<(String, String)>,
+    settings: Vec<(OsString, OsString)>,
 }
 
 /// git has refused.
@@ -64,7 +65,7 @@ impl Refused {
 impl<'e> Git<'e> {
     pub(crate) fn new(env: &'e Env, cwd: &Path) -> Self {
         let settings = [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false")];
-        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let settings = settings.map(|(key, value)| (key.into(), value.into())).to_vec();
         Self { env, cwd: cwd.into(), settings }
     }
 
@@ -73,48 +74,57 @@ impl<'e> Git<'e> {
         Self { env: self.env, cwd: cwd.into(), settings: self.settings.clone() }
     }
 
-    /// Filters that the repository's own settings define. From now on they do not run; those of a person's settings do.
+    /// Filters that the repository's own settings define, as they hold in this folder and on its branch: what a repository includes
+    /// can hang on both. From now on they do not run; those of a person's settings do.
     pub(crate) async fn without_own_filters(&mut self) -> Result<Vec<String>, Refused> {
         let ask = ["config", "--show-scope", "-z", "--name-only", "--get-regexp", "^filter\\."];
         let found = match self.output(&ask, Errors::Dropped).await? {
+            (Exit::Code(0), bytes) if bytes.len() >= MOST => {
+                return Err(Refused::Said("the settings of the repository define too many filters".into()));
+            }
             (Exit::Code(0), bytes) => bytes,
             // 1: there is none.
             (Exit::Code(1), _) => return Ok(Vec::new()),
             _ => return Err(self.words(&ask).await),
         };
-        let text = String::from_utf8_lossy(&found);
-        let fields: Vec<&str> = text.split('\0').collect();
-        let mut names: Vec<String> = Vec::new();
-        for pair in fields.chunks_exact(2).filter(|pair| matches!(pair[0], "local" | "worktree")) {
-            let key = pair[1].strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'));
-            let Some((name, _)) = key.filter(|(_, what)| matches!(*what, "smudge" | "clean" | "process")) else {
-                continue;
-            };
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
-                self.without_filter(name);
+        let fields: Vec<&[u8]> = found.split(|byte| *byte == 0).collect();
+        // In bytes: a name that is no text is a name all the same.
+        let mut names: Vec<&[u8]> = Vec::new();
+        for pair in fields.chunks_exact(2).filter(|pair| matches!(pair[0], b"local" | b"worktree")) {
+            let Some(rest) = pair[1].strip_prefix(b"filter.") else { continue };
+            let Some(dot) = rest.iter().rposition(|byte| *byte == b'.') else { continue };
+            let (name, what) = rest.split_at(dot);
+            if matches!(what, b".smudge" | b".clean" | b".process") && !names.contains(&name) {
+                names.push(name);
+                self.without_filter(OsStr::from_bytes(name));
             }
         }
-        Ok(names)
+        Ok(names.into_iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
     /// From now on a filter does not run, whoever defines it.
-    pub(crate) fn without_filter(&mut self, name: &str) {
-        let off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")];
-        self.settings.extend(off.map(|(what, value)| (format!("filter.{name}.{what}"), value.to_owned())));
+    fn without_filter(&mut self, name: &OsStr) {
+        for (what, value) in [(".smudge", ""), (".clean", ""), (".process", ""), (".required", "false")] {
+            let mut key = OsString::from("filter.");
+            key.push(name);
+            key.push(what);
+            self.settings.push((key, value.into()));
+        }
     }
 
     /// From now on no filter runs as a process that takes file after file; false where none would have.
-    pub(crate) async fn without_processes(&mut self) -> Result<bool, Refused> {
+    async fn without_processes(&mut self) -> Result<bool, Refused> {
         let ask = ["config", "-z", "--get-regexp", "^filter\\..*\\.process$"];
         let (_, found) = self.output(&ask, Errors::Dropped).await?;
         let text = String::from_utf8_lossy(&found).into_owned();
         let lines = text.split('\0').filter_map(|line| line.split_once('\n'));
         let running: Vec<String> =
             lines.filter(|(_, value)| !value.is_empty()).map(|(key, _)| key.to_owned()).collect();
-        let off = |key: &String| self.settings.iter().any(|(known, value)| known == key && value.is_empty());
+        let off = |key: &String| {
+            self.settings.iter().any(|(known, value)| known.as_os_str() == OsStr::new(key) && value.is_empty())
+        };
         let running: Vec<String> = running.into_iter().filter(|key| !off(key)).collect();
-        self.settings.extend(running.iter().map(|key| (key.clone(), String::new())));
+        self.settings.extend(running.iter().map(|key| (key.into(), OsString::new())));
         Ok(!running.is_empty())
     }
 
@@ -126,6 +136,28 @@ impl<'e> Git<'e> {
                 Ok(bytes)
             }
             _ => Err(self.words(args).await),
+        }
+    }
+
+    /// What git prints, where it runs filters. One of a person's own whose program is not there, as of LFS, is left out from now on:
+    /// the work can begin without it. Answers the names of those too.
+    pub(crate) async fn read_filtered(&mut self, args: &[&str]) -> Result<(Vec<u8>, Vec<String>), Refused> {
+        let mut failed: Vec<String> = Vec::new();
+        loop {
+            let words = match self.read(args).await {
+                Ok(bytes) => return Ok((bytes, failed)),
+                Err(Refused::Said(words)) => words,
+                Err(refused) => return Err(refused),
+            };
+            match failed_filter(&words).filter(|name| !failed.contains(name)) {
+                Some(filter) => {
+                    self.without_filter(OsStr::new(&filter));
+                    failed.push(filter);
+                }
+                // The end of a filter that is a process is all that git knows of it; its other program will tell its name.
+                None if words.contains("hung up") && self.without_processes().await? => {}
+                None => return Err(Refused::Said(words)),
+            }
         }
     }
 
@@ -195,4 +227,12 @@ fn said(bytes: &[u8]) -> Refused {
         false => Refused::Said(loud.join("; ")),
         true => Refused::Said(lines().next_back().unwrap_or("it said nothing").to_owned()),
     }
+}
+
+/// The filter that git's words say has failed: `fatal: a.bin: smudge filter lfs failed`, or `clean filter 'lfs' failed`.
+fn failed_filter(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("smudge filter ").or_else(|| words.split_once("clean filter "))?;
+    let (name, _) = rest.split_once(" failed")?;
+    let name = name.trim_matches('\'');
+    (!name.is_empty() && !name.contains(['\n', '\0'])).then(|| name.to_owned())
 }

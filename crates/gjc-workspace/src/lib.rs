@@ -4,11 +4,12 @@
 //! [`worktree`] gives a session a checkout of its own beside the main one. [`Tmux`] runs gjc in a terminal that outlives the one it
 //! was started from.
 //!
-//! **What never happens**: a worktree is removed; a branch, the index, the stash or a setting that was there is changed; a program
-//! that the repository's own settings name runs, hooks included; a key stands in the arguments of a program.
+//! **What never happens**: a worktree that was made is removed; a branch, the index, the stash or a setting that was there is changed;
+//! a program that the repository's own settings name runs, hooks included; a key stands in the arguments of a program.
 
 mod git;
 mod list;
+mod making;
 mod slug;
 mod tmux;
 mod why;

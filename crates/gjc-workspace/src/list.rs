@@ -4,6 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Why git locks a worktree for as long as it makes it.
+pub(crate) const IN_THE_MAKING: &str = "initializing";
+
 /// A checkout of a repository, as git has it registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Registered {
@@ -26,7 +29,7 @@ impl Registered {
 
     /// Whether another program is just making it.
     pub(crate) fn is_being_made(&self) -> bool {
-        self.locked.as_deref() == Some("initializing")
+        self.locked.as_deref() == Some(IN_THE_MAKING)
     }
 }
 

@@ -52,6 +52,9 @@ pub enum WorktreeError {
     /// Another program does not come to an end.
     #[error("another program has been making the worktree {} for a minute", .0.display())]
     Busy(PathBuf),
+    /// Its making was cut short, and what is there may be somebody's.
+    #[error("the making of the worktree {} was cut short, and gjc cannot tell what is in it for its own", .0.display())]
+    CutShort(PathBuf),
     /// git is not there, or cannot be started.
     #[error("{0}")]
     NotStarted(String),
@@ -88,6 +91,11 @@ impl WorktreeError {
             Self::Taken(_) => "move it away, or take another name".into(),
             Self::Away(path) => format!("mount it, or let git forget it: git worktree unlock {}", typed(path)),
             Self::Busy(_) => "if none is at work any more: git worktree unlock, then git worktree remove".into(),
+            Self::CutShort(path) => format!(
+                "git worktree unlock {}; then, if nothing in it is wanted: git worktree remove --force {}",
+                typed(path),
+                typed(path)
+            ),
             Self::NotStarted(_) => "--worktree needs git 2.39 or later".into(),
             Self::Git(_) => "nothing was made; git worktree list shows what there is".into(),
         }

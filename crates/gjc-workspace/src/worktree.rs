@@ -6,6 +6,7 @@
 
 use crate::git::{Git, Refused};
 use crate::list::{self, Registered};
+use crate::making::{self, Filters};
 use crate::slug::slug;
 use crate::why::WorktreeError;
 use gjc_entry::Env;
@@ -77,62 +78,43 @@ pub async fn main_checkout(env: &Env, here: &Path) -> Result<PathBuf, WorktreeEr
 /// # Errors
 /// [`WorktreeError`]; then nothing was made.
 pub async fn worktree(env: &Env, here: &Path, name: Option<&str>) -> Result<Worktree, WorktreeError> {
-    let mut git = Git::new(env, here);
+    let git = Git::new(env, here);
     let place = Place::of(&git).await?;
-    let filters = git.without_own_filters().await?;
-    let mut failed: Vec<String> = Vec::new();
-    loop {
-        match attempt(env, &git, &place, name).await {
-            // A filter of a person's own whose program is not there, as of LFS: the work can begin without it.
-            Err(WorktreeError::Git(words)) => match failed_filter(&words).filter(|name| !failed.contains(name)) {
-                Some(filter) => {
-                    git.without_filter(&filter);
-                    failed.push(filter);
-                }
-                // The end of a filter that is a process is all that git knows of it; its other program will tell its name.
-                None if words.contains("hung up") && git.without_processes().await? => {}
-                None => return Err(WorktreeError::Git(words)),
-            },
-            Ok(made) if made.made => return Ok(Worktree { filters, failed_filters: failed, ..made }),
-            other => return other,
-        }
-    }
-}
-
-async fn attempt(env: &Env, git: &Git<'_>, place: &Place, name: Option<&str>) -> Result<Worktree, WorktreeError> {
     let (path, branch, made, held) = match name {
         Some(name) => {
-            let branch = branch_name(git, name).await?;
+            let branch = branch_name(&git, name).await?;
             let path = place.beside().join(slug(&branch));
-            let made = on_branch(env, git, place, &path, &branch).await?;
+            let made = on_branch(env, &git, &place, &path, &branch).await?;
             (path, Some(branch), made, None)
         }
         None => {
-            let (path, made, held) = detached(env, git, place).await?;
+            let (path, made, held) = detached(env, &git, &place).await?;
             (path, None, made, Some(held))
         }
     };
     let path = fs::canonicalize(&path).map_err(|why| WorktreeError::Git(format!("{}: {why}", path.display())))?;
-    let same = path.join(OsStr::from_bytes(&place.prefix));
+    let dirty = made.is_none() && is_dirty(&git, &path).await?;
+    let is_made = made.is_some();
+    let Filters { own, failed } = made.unwrap_or_default();
     Ok(Worktree {
-        cwd: if same.is_dir() { same.components().collect() } else { path.clone() },
-        dirty: !made && is_dirty(&git.at(&path)).await?,
+        cwd: same_folder(&path, OsStr::from_bytes(&place.prefix)),
+        dirty,
         submodules: path.join(".gitmodules").exists(),
-        filters: Vec::new(),
-        failed_filters: Vec::new(),
+        filters: own,
+        failed_filters: failed,
         path,
         branch,
-        made,
+        made: is_made,
         _held: held,
     })
 }
 
-/// The filter that git's words say has failed: `fatal: a.bin: smudge filter lfs failed`, or `clean filter 'lfs' failed`.
-fn failed_filter(words: &str) -> Option<String> {
-    let (_, rest) = words.split_once("smudge filter ").or_else(|| words.split_once("clean filter "))?;
-    let (name, _) = rest.split_once(" failed")?;
-    let name = name.trim_matches('\'');
-    (!name.is_empty() && !name.contains(['\n', '\0'])).then(|| name.to_owned())
+/// The folder of a worktree that answers to the one that was asked from, else its root. On another branch a link may stand in the
+/// way to it, which must not lead a session out of its worktree.
+fn same_folder(root: &Path, prefix: &OsStr) -> PathBuf {
+    let same = root.join(prefix);
+    let within = fs::canonicalize(&same).is_ok_and(|real| real.starts_with(root) && real.is_dir());
+    if within { same.components().collect() } else { root.into() }
 }
 
 /// Where a session was started.
@@ -232,8 +214,11 @@ async fn has_branch(git: &Git<'_>, name: &str) -> Result<bool, Refused> {
     git.holds(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")]).await
 }
 
-async fn is_dirty(git: &Git<'_>) -> Result<bool, Refused> {
-    Ok(!git.read(&["status", "--porcelain", "--ignore-submodules=all"]).await?.is_empty())
+async fn is_dirty(git: &Git<'_>, path: &Path) -> Result<bool, Refused> {
+    let mut there = git.at(path);
+    there.without_own_filters().await?;
+    let (changes, _) = there.read_filtered(&["status", "--porcelain", "--ignore-submodules=all"]).await?;
+    Ok(!changes.is_empty())
 }
 
 /// What stands in the way of a new worktree, or was made by somebody else meanwhile.
@@ -244,23 +229,38 @@ enum Found {
     Free,
     /// Something is at work there; look again.
     AtWork,
+    /// It is being made, or its making was cut short.
+    Half(Registered),
 }
 
-/// Makes the worktree of a branch unless it is there; answers whether it was made.
-async fn on_branch(env: &Env, git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, WorktreeError> {
+/// Makes the worktree of a branch unless it is there; answers how it was made.
+async fn on_branch(
+    env: &Env,
+    git: &Git<'_>,
+    place: &Place,
+    path: &Path,
+    branch: &str,
+) -> Result<Option<Filters>, WorktreeError> {
     let wait = Wait::new(env, path);
     loop {
         let turn = place.turn(env).await;
         match look(git, path, branch).await? {
-            Found::There => return Ok(false),
-            Found::AtWork => {}
+            Found::There => return Ok(None),
+            // It is our turn, so no gjc is at work on it.
+            Found::Half(half) if turn.is_some() => {
+                match making::finish(git, &place.common, &place.beside(), &half).await? {
+                    Some(made) if half.branch.as_deref() == Some(branch) => return Ok(Some(made)),
+                    _ => continue,
+                }
+            }
+            Found::Half(_) | Found::AtWork => {}
             Found::Free => match add(git, place, path, branch).await {
-                Ok(true) => return Ok(true),
+                Ok(Some(made)) => return Ok(Some(made)),
                 // Somebody else was faster with the branch, or holds a lock.
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(refused) if refused.is_locked() => {}
                 Err(refused) => match look(git, path, branch).await {
-                    Ok(Found::There | Found::AtWork) => continue,
+                    Ok(Found::There | Found::AtWork | Found::Half(_)) => continue,
                     Ok(Found::Free) | Err(_) => return Err(refused.into()),
                 },
             },
@@ -274,7 +274,7 @@ async fn look(git: &Git<'_>, path: &Path, branch: &str) -> Result<Found, Worktre
     let all = registered(git).await?;
     if let Some(there) = all.iter().find(|one| one.is_at(path)) {
         return match &there.branch {
-            _ if there.is_being_made() => Ok(Found::AtWork),
+            _ if there.is_being_made() => Ok(Found::Half(there.clone())),
             _ if !path.exists() => forget(git, there).await,
             Some(found) if found == branch => Ok(Found::There),
             other => Err(WorktreeError::OtherBranch {
@@ -319,40 +319,50 @@ fn is_free(path: &Path) -> bool {
     }
 }
 
-/// One attempt; false where the branch was made by somebody else in between. What it made goes again when it fails.
-async fn add(git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<bool, Refused> {
+/// One attempt; none where the branch was made by somebody else in between. What it made goes again when it fails.
+async fn add(git: &Git<'_>, place: &Place, path: &Path, branch: &str) -> Result<Option<Filters>, Refused> {
     let full = format!("refs/heads/{branch}");
     let made = !has_branch(git, branch).await?;
     if made {
         let message = "branch: Created for a worktree of gjc";
         // The empty old value: only where there is none.
         if let Err(refused) = git.act(&[&"update-ref", &"-m", &message, &full, &place.head, &""]).await {
-            return if has_branch(git, branch).await? { Ok(false) } else { Err(refused) };
+            return if has_branch(git, branch).await? { Ok(None) } else { Err(refused) };
         }
     }
-    let added = git.act(&[&"worktree", &"add", &"--no-guess-remote", &path, &branch]).await;
+    let added = making::add(git, path, &["--no-guess-remote"], branch).await;
     if let (Err(_), true) = (&added, made) {
         let used = registered(git).await.is_ok_and(|all| all.iter().any(|one| one.branch.as_deref() == Some(branch)));
         if !used {
             let _ = git.act(&[&"update-ref", &"-d", &full, &place.head]).await;
         }
     }
-    added.map(|()| true)
+    added.map(Some)
 }
 
 /// A checkout of the commit without a branch, which nobody works in: a clean one that was left, or a new one.
-async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, bool, File), WorktreeError> {
+async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, Option<Filters>, File), WorktreeError> {
     let beside = place.beside();
     let unusable = |why: std::io::Error| WorktreeError::Git(format!("{}: {why}", beside.display()));
     // Between making one and holding it, nobody else may find it free.
-    let _turn = place.turn(env).await;
+    let turn = place.turn(env).await;
     let wait = Wait::new(env, &beside);
     let stem = format!("head-{}", place.head.chars().take(12).collect::<String>());
     for n in 1..=MOST_DETACHED {
         let path = beside.join(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
         let all = registered(git).await?;
         let there = all.iter().find(|one| one.is_at(&path));
-        let made = match there {
+        let mut finished = None;
+        let free = match there {
+            Some(half) if half.is_being_made() && half.branch.is_none() && turn.is_some() => {
+                // What cannot be finished stands in nobody's way here.
+                let Ok(made) = making::finish(git, &place.common, &place.beside(), half).await else { continue };
+                if made.is_some() && half.head != place.head {
+                    continue;
+                }
+                finished = made;
+                finished.is_none()
+            }
             Some(there) if path.exists() => {
                 if there.branch.is_some() || there.head != place.head || there.locked.is_some() {
                     continue;
@@ -367,22 +377,20 @@ async fn detached(env: &Env, git: &Git<'_>, place: &Place) -> Result<(PathBuf, b
             None if is_free(&path) => true,
             None => continue,
         };
-        if made {
-            add_detached(git, &path, &place.head, &wait).await?;
-        }
+        let made = if free { Some(add_detached(git, &path, &place.head, &wait).await?) } else { finished };
         let there = git.at(&path);
         let own = self::path(there.read(&["rev-parse", "--absolute-git-dir"]).await?);
         let held = File::open(&own).map_err(unusable)?;
-        if held.try_lock().is_ok() && (made || !is_dirty(&there).await?) {
+        if held.try_lock().is_ok() && (made.is_some() || !is_dirty(git, &path).await?) {
             return Ok((path, made, held));
         }
     }
     Err(WorktreeError::Taken(beside.join(stem)))
 }
 
-async fn add_detached(git: &Git<'_>, path: &Path, commit: &str, wait: &Wait<'_>) -> Result<(), WorktreeError> {
+async fn add_detached(git: &Git<'_>, path: &Path, commit: &str, wait: &Wait<'_>) -> Result<Filters, WorktreeError> {
     loop {
-        match git.act(&[&"worktree", &"add", &"--detach", &path, &commit]).await {
+        match making::add(git, path, &["--detach"], commit).await {
             Err(refused) if refused.is_locked() => wait.a_little().await?,
             added => return Ok(added?),
         }

@@ -8,5 +8,6 @@
     reason = "a test fails by panicking, starts programs and waits for them"
 )]
 
+mod making;
 mod tmux;
 mod worktrees;

@@ -28,7 +28,7 @@ impl Clock for Real {
 }
 
 /// What gjc would see in a home folder beside the repository. Hooks are not kept away by the variables here.
-fn env(repo: &Repo) -> Env {
+pub(crate) fn env(repo: &Repo) -> Env {
     let home = repo.beside("home");
     let usual = git::env(&home).into_iter().filter(|(name, _)| !name.starts_with("GIT_CONFIG_COUNT"));
     let path = ("PATH".to_owned(), std::env::var("PATH").unwrap());
@@ -41,7 +41,7 @@ fn env(repo: &Repo) -> Env {
 }
 
 /// A repository with a commit, a folder and one more branch.
-fn repo() -> Repo {
+pub(crate) fn repo() -> Repo {
     let repo = Repo::init();
     repo.write("메모.txt", "하나\n");
     repo.write("아래/깊이/파일.txt", "둘\n");
@@ -50,11 +50,11 @@ fn repo() -> Repo {
     repo
 }
 
-fn block<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
 }
 
-fn make(repo: &Repo, here: &Path, name: Option<&str>) -> Result<Worktree, WorktreeError> {
+pub(crate) fn make(repo: &Repo, here: &Path, name: Option<&str>) -> Result<Worktree, WorktreeError> {
     block(worktree(&env(repo), here, name))
 }
 
@@ -65,7 +65,7 @@ fn kept(repo: &Repo) -> (String, Vec<u8>, Vec<u8>, String) {
 }
 
 #[track_caller]
-fn refused(found: Result<Worktree, WorktreeError>, says: &[&str]) {
+pub(crate) fn refused(found: Result<Worktree, WorktreeError>, says: &[&str]) {
     let error = found.map(|worktree| worktree.path).unwrap_err();
     let said = format!("{error} / {}", error.hint());
     assert!(says.iter().all(|part| said.contains(part)), "{said}: {says:?}");
