@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::opener;
 use gjc_entry::{Blobs, Clock, EntryId, Level, OpId};
-use gjc_export::{Making, NotWritten, Replace, children, default_name, html, to_file};
+use gjc_export::{Kept, Making, NotWritten, Replace, children, default_name, html, to_file};
 use gjc_flow::{Call, LabelWatch, Permit, Redeem, SinkRef, Verdict, decide, digest};
 use gjc_log::fs::Fs;
 use gjc_log::{Reader, written};
@@ -104,6 +104,7 @@ impl<F: Fs> Actor<F> {
             file: file.into(),
             page,
             replace,
+            own: self.config.env.dirs.agent.clone(),
             blobs: self.session.blobs(),
             clock: Arc::clone(&self.config.env.clock),
             permit: permit.ok_or_else(|| Refusal::new("blocked", "nothing is exported: there is no leave for it"))?,
@@ -119,6 +120,7 @@ struct Export<F: Fs> {
     file: PathBuf,
     page: PathBuf,
     replace: Replace,
+    own: PathBuf,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
     permit: Permit,
@@ -128,13 +130,14 @@ struct Export<F: Fs> {
 
 impl<F: Fs> Export<F> {
     fn make(self) -> Result<serde_json::Value, Refusal> {
-        let Self { fs, file, page, replace, blobs, clock, permit, what, labels } = self;
+        let Self { fs, file, page, replace, own, blobs, clock, permit, what, labels } = self;
         let loaded =
             Reader::open(&*fs, &file).map_err(|error| refusal("not_exported", error.to_string(), error.hint()))?;
         let children = children(&*fs, &file);
         let making = Making { blobs: &*blobs, children: &children, at: clock.wall(), mask: None, progress: &|_, _| {} };
         let stale = Cell::new(None);
-        let wrote = to_file(&*fs, &page, replace, |out| {
+        let kept = Kept { source: &file, own: Some(&own) };
+        let wrote = to_file(&*fs, &page, replace, kept, |out| {
             html(&loaded, &making, out)?;
             // The name comes next: the last moment at which nobody has seen anything.
             labels.redeem(permit, what).map(drop).map_err(|why| {

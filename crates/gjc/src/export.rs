@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::sessions::{blobs_of, print_json};
 use gjc_entry::{Env, Source};
-use gjc_export::{Making, Replace, children, default_name, html, to_file};
+use gjc_export::{Kept, Making, Replace, children, default_name, html, to_file};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
 use schemars::JsonSchema;
@@ -64,7 +64,8 @@ pub(crate) fn run(
     };
     let making = Making { blobs: &blobs, children: &children, at: env.clock.wall(), mask: None, progress: &progress };
     let replace = if force { Replace::Any } else { Replace::Pages };
-    let wrote = to_file(&OsFs, &page, replace, |out| html(&loaded, &making, out));
+    let kept = Kept { source: session, own: Some(&env.dirs.agent) };
+    let wrote = to_file(&OsFs, &page, replace, kept, |out| html(&loaded, &making, out));
     if shown.get() {
         out::progress("");
     }
