@@ -3,7 +3,7 @@
 use crate::actor::Actor;
 use crate::opener;
 use gjc_entry::{Blobs, Clock, EntryId, Label, Level, OpId, Skeleton, Source};
-use gjc_export::{Making, NotWritten, Replace, children, default_name, html, to_file};
+use gjc_export::{Kept, Making, NotWritten, Replace, children, default_name, html, to_file};
 use gjc_flow::{Call, Digest, Digesting, LabelState, LabelWatch, Permit, Policy, Redeem, SinkRef, Verdict, decide};
 use gjc_log::fs::Fs;
 use gjc_log::{Loaded, Reader};
@@ -90,6 +90,7 @@ impl<F: Fs> Actor<F> {
             file: file.into(),
             page,
             replace,
+            own: self.config.env.dirs.agent.clone(),
             blobs: self.session.blobs(),
             clock: Arc::clone(&self.config.env.clock),
             policy: self.config.policy.clone(),
@@ -104,6 +105,7 @@ struct Export<F: Fs> {
     file: PathBuf,
     page: PathBuf,
     replace: Replace,
+    own: PathBuf,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
     policy: Policy,
@@ -112,12 +114,13 @@ struct Export<F: Fs> {
 
 impl<F: Fs> Export<F> {
     fn make(self) -> Result<serde_json::Value, Refusal> {
-        let Self { fs, file, page, replace, blobs, clock, policy, labels } = self;
+        let Self { fs, file, page, replace, own, blobs, clock, policy, labels } = self;
         let loaded =
             Reader::open(&*fs, &file).map_err(|error| refusal("not_exported", error.to_string(), error.hint()))?;
         let children = children(&*fs, &file);
         let making = Making { blobs: &*blobs, children: &children, at: clock.wall(), mask: None, progress: &|_, _| {} };
-        let bytes = write_page(&*fs, (&page, replace), &loaded, &making, &policy, Some(&labels))?;
+        let kept = Kept { source: &file, own: Some(&own) };
+        let bytes = write_page(&*fs, (&page, replace, kept), &loaded, &making, &policy, Some(&labels))?;
         Ok(json!({ "page": page, "bytes": bytes }))
     }
 }
@@ -129,7 +132,7 @@ impl<F: Fs> Export<F> {
 /// It may not be written, or cannot; nothing has changed then.
 pub fn write_page<F: Fs>(
     fs: &F,
-    (page, replace): (&Path, Replace),
+    (page, replace, kept): (&Path, Replace, Kept<'_>),
     loaded: &Loaded<Reader<F>>,
     making: &Making<'_>,
     policy: &Policy,
@@ -141,7 +144,7 @@ pub fn write_page<F: Fs>(
         .map_err(|above| Refusal::new("blocked", format!("nothing was exported: {above}")))?;
     let watch = labels.watch();
     let blocked = RefCell::new(None);
-    let wrote = to_file(fs, page, replace, |out| {
+    let wrote = to_file(fs, page, replace, kept, |out| {
         let mut out = Digesting::new(out);
         html(loaded, making, &mut out)?;
         let bytes = out.digest();

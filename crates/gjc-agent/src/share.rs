@@ -2,7 +2,7 @@
 //! seen what was taken out and have said yes to exactly these bytes.
 
 use gjc_entry::{Blobs, EntryId, Env, Label, Level, OpId, SessionId, Skeleton, Source, Timestamp, Vars};
-use gjc_export::{Making, children, default_name, html};
+use gjc_export::{Making, Piece, children, default_name, html};
 use gjc_flow::{Call, Digest, LabelState, LabelWatch, Permit, Policy, Redeem, SinkRef, Verdict, decide, digest};
 use gjc_llm::{Masked, Masks};
 use gjc_log::Reader;
@@ -202,7 +202,10 @@ impl Shareable {
         let secrets = vars.iter().filter(|(name, value)| gjc_tools::is_secret(name, value));
         let masks = Masks::new(secrets.map(|(_, value)| value.to_owned()));
         let masked = RefCell::new(Masked::default());
-        let mask = |json: Vec<u8>| masks.mask_json_for_others(json, &mut masked.borrow_mut());
+        let mask = |json: Vec<u8>, piece: Piece| match piece {
+            Piece::Session => masks.mask_json_for_others(json, &mut masked.borrow_mut()),
+            Piece::Name => masks.mask_json_for_others(json, &mut Masked::default()),
+        };
         let children = children(fs, file);
         let making = Making { blobs, children: &children, at, mask: Some(&mask), progress: &|_, _| {} };
         let mut page = Bounded(Vec::new());

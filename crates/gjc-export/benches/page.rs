@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use gjc_entry::Timestamp;
-use gjc_export::{Making, Replace, children, html, to_file};
+use gjc_export::{Kept, Making, Replace, children, html, to_file};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use serde_json::{Value, json};
@@ -54,5 +54,6 @@ fn make(file: &Path, page: &Path) -> io::Result<u64> {
     let children = children(&OsFs, file);
     let at = Timestamp::from_millis(1_796_042_387_559);
     let making = Making { blobs: &blobs, children: &children, at, mask: None, progress: &|_, _| {} };
-    to_file(&OsFs, page, Replace::Any, |out| html(&loaded, &making, out)).map_err(io::Error::other)
+    to_file(&OsFs, page, Replace::Any, Kept { source: file, own: None }, |out| html(&loaded, &making, out))
+        .map_err(io::Error::other)
 }

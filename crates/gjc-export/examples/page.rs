@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, clippy::unwrap_used, clippy::print_stdout)]
 
 use gjc_entry::Timestamp;
-use gjc_export::{Making, Replace, children, html, to_file};
+use gjc_export::{Kept, Making, Replace, children, html, to_file};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use std::path::Path;
@@ -24,7 +24,8 @@ fn main() {
     let children = children(&OsFs, session);
     let at = Timestamp::from_millis(1_796_042_387_559);
     let making = Making { blobs: &blobs, children: &children, at, mask: None, progress: &|_, _| {} };
-    let bytes = to_file(&OsFs, Path::new(&out), Replace::Any, |out| html(&loaded, &making, out)).unwrap();
+    let kept = Kept { source: session, own: None };
+    let bytes = to_file(&OsFs, Path::new(&out), Replace::Any, kept, |out| html(&loaded, &making, out)).unwrap();
     let took = begun.elapsed();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");

@@ -12,17 +12,18 @@
 //! | `{"p":place,"id":"…","k":"…","lost":"…"}` | an entry that cannot be read, and why |
 //! | `{"blob":"…","text":"…"}`, `{…,"base64":"…"}`, `{…,"missing":"…"}` | bytes that an entry before it names |
 
+use crate::page::Piece;
 use std::io::{self, Write};
 
 /// Writes elements, each on a line of its own.
 pub(crate) struct Data<'a> {
     out: &'a mut dyn Write,
-    mask: Option<&'a dyn Fn(Vec<u8>) -> Vec<u8>>,
+    mask: Option<&'a dyn Fn(Vec<u8>, Piece) -> Vec<u8>>,
     begun: bool,
 }
 
 impl<'a> Data<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write, mask: Option<&'a dyn Fn(Vec<u8>) -> Vec<u8>>) -> Self {
+    pub(crate) fn new(out: &'a mut dyn Write, mask: Option<&'a dyn Fn(Vec<u8>, Piece) -> Vec<u8>>) -> Self {
         Self { out, mask, begun: false }
     }
 
@@ -30,7 +31,7 @@ impl<'a> Data<'a> {
     pub(crate) fn element(&mut self, json: &mut Vec<u8>) -> io::Result<()> {
         self.begin()?;
         match self.mask {
-            Some(mask) => write_escaped(self.out, &mask(std::mem::take(json)))?,
+            Some(mask) => write_escaped(self.out, &mask(std::mem::take(json), Piece::Session))?,
             None => write_escaped(self.out, json)?,
         }
         json.clear();

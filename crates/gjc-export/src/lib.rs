@@ -16,6 +16,6 @@ mod page;
 mod text;
 
 pub use children::{Child, children};
-pub use file::{NotWritten, Replace, default_name, to_file};
-pub use page::{Making, html};
+pub use file::{Kept, NotWritten, Replace, default_name, to_file};
+pub use page::{Making, Piece, html};
 pub use text::{Live, TextError, text};

@@ -9,8 +9,7 @@ use crate::data::{Data, write_text};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use gjc_entry::{
-    BlobRef, Blobs, Body, Content, JsonObject, Kind, Label, Message, Node, Ordinal, Skeleton, Source, Timestamp,
-    UserMessage,
+    BlobRef, Blobs, Body, JsonObject, Kind, Label, Message, Node, Ordinal, Skeleton, Source, Timestamp, UserMessage,
 };
 use gjc_log::fs::Fs;
 use gjc_log::{Loaded, Reader, Tail};
@@ -39,6 +38,15 @@ const LONGEST_NAME: usize = 80;
 /// Subagents that are named; of the others the number is told.
 const CHILDREN: usize = 500;
 
+/// What a mask is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// A part of the session.
+    Session,
+    /// What the page is named after: it stands in the session too, so who counts what was masked counts it there.
+    Name,
+}
+
 /// What a page is made with, beside the session.
 pub struct Making<'a> {
     /// Pictures, system prompts, lists of tools.
@@ -49,7 +57,7 @@ pub struct Making<'a> {
     pub at: Timestamp,
     /// What every piece of JSON passes before it is written, whole (an entry, a text): the place to take secrets out. What it
     /// gives back must be JSON.
-    pub mask: Option<&'a dyn Fn(Vec<u8>) -> Vec<u8>>,
+    pub mask: Option<&'a dyn Fn(Vec<u8>, Piece) -> Vec<u8>>,
     /// Told how many entries of how many are written, now and then.
     pub progress: &'a dyn Fn(usize, usize),
 }
@@ -255,20 +263,20 @@ fn name_of<F: Fs>(reader: &Reader<F>, tree: &Skeleton, making: &Making<'_>) -> i
     let first_words = || {
         let messages = tree.iter().filter(|(_, node)| node.kind() == Kind::Message).take(LOOKED_AT);
         messages.filter_map(|(_, node)| reader.body(node.at()).ok()).find_map(|entry| match &entry.body {
-            Body::Message(Message::User(UserMessage { content, .. })) => words(content),
+            Body::Message(Message::User(UserMessage { content, .. })) => {
+                Some(content.text()).filter(|text| !text.trim().is_empty())
+            }
             _ => None,
         })
     };
     let header = reader.header();
-    let name = renamed.or_else(|| header.title.clone()).or_else(first_words).unwrap_or_else(|| header.id.to_string());
-    let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NAME).collect();
-    let Some(mask) = making.mask else { return Ok(name) };
-    let masked = mask(serde_json::to_vec(&name)?);
-    Ok(serde_json::from_slice(&masked)?)
-}
-
-fn words(content: &Content) -> Option<String> {
-    let text = content.text();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.to_owned())
+    let whole: String =
+        renamed.or_else(|| header.title.clone()).or_else(first_words).unwrap_or_else(|| header.id.to_string());
+    // Whole, before anything is cut off: no mask knows a secret by its half.
+    let whole = match making.mask {
+        Some(mask) => serde_json::from_slice(&mask(serde_json::to_vec(&whole)?, Piece::Name))?,
+        None => whole,
+    };
+    let line = whole.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Ok(line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NAME).collect())
 }

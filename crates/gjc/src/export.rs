@@ -7,7 +7,7 @@ use crate::out;
 use crate::sessions::{blobs_of, print_json};
 use gjc_agent::write_page;
 use gjc_entry::{Env, Source};
-use gjc_export::{Making, Replace, children, default_name};
+use gjc_export::{Kept, Making, Replace, children, default_name};
 use gjc_flow::Policy;
 use gjc_log::fs::OsFs;
 use gjc_log::{Reader, Tail};
@@ -77,7 +77,8 @@ pub(crate) fn run(
     };
     let making = Making { blobs: &blobs, children: &children, at: env.clock.wall(), mask: None, progress: &progress };
     let replace = if force { Replace::Any } else { Replace::Pages };
-    let wrote = write_page(&OsFs, (&page, replace), &loaded, &making, &Policy::default(), None);
+    let kept = Kept { source: session, own: Some(&env.dirs.agent) };
+    let wrote = write_page(&OsFs, (&page, replace, kept), &loaded, &making, &Policy::default(), None);
     if shown.get() {
         out::progress("");
     }

@@ -1,7 +1,7 @@
 //! Sessions made of lines, and their pages.
 
 use gjc_entry::Timestamp;
-use gjc_export::{Making, children, html};
+use gjc_export::{Making, Piece, children, html};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Reader};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ impl Kit {
         self.page_with(None)
     }
 
-    pub(crate) fn page_with(&self, mask: Option<&dyn Fn(Vec<u8>) -> Vec<u8>>) -> String {
+    pub(crate) fn page_with(&self, mask: Option<&dyn Fn(Vec<u8>, Piece) -> Vec<u8>>) -> String {
         std::fs::write(self.file(), self.lines.join("\n") + "\n").unwrap();
         let loaded = Reader::open(&OsFs, &self.file()).unwrap();
         let blobs = BlobStore::new(Arc::new(OsFs), Some(self.dir.path().join("blobs")));

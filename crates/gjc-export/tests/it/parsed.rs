@@ -1,6 +1,7 @@
 //! What a parser of HTML finds in a page.
 
 use crate::kit::{Kit, answer};
+use gjc_export::Piece;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
@@ -218,10 +219,39 @@ fn a_mask_sees_every_piece_of_the_page() {
         "model": {"provider": "p", "id": "m", "api": "a"}, "thinking": "off", "params": {"maxTokens": 1}, "renderer": 1}}));
     kit.user("my SECRET");
     kit.entry(json!({"type": "unknown SECRET"}));
-    let mask = |json: Vec<u8>| String::from_utf8(json).unwrap().replace("SECRET", "[…]").into_bytes();
+    let mask = |json: Vec<u8>, _: Piece| String::from_utf8(json).unwrap().replace("SECRET", "[…]").into_bytes();
     let page = kit.page_with(Some(&mask));
     assert!(!page.contains("SECRET"));
     assert!(page.contains("<title>my […]</title>"));
+}
+
+/// A secret that begins within the name's length and ends behind it is masked before the name is cut, and no mask is asked
+/// to count it twice.
+#[test]
+fn the_name_is_cut_after_it_was_masked() {
+    let secret = format!("SECRET{}", "x".repeat(60));
+    let words = format!("{} {secret} 뒤의 글", "가".repeat(60));
+    let counted = std::cell::Cell::new(0);
+    let mask = |json: Vec<u8>, piece: Piece| {
+        let text = String::from_utf8(json).unwrap();
+        if piece == Piece::Session {
+            counted.set(counted.get() + text.matches(&secret).count());
+        }
+        text.replace(&secret, "[…]").into_bytes()
+    };
+    let mut kit = Kit::new();
+    kit.user(&words);
+    let page = kit.page_with(Some(&mask));
+    assert!(!page.contains("SECRET"), "{page}");
+    assert!(page.contains(&format!("<title>{} […] 뒤의 글</title>", "가".repeat(60))));
+    assert_eq!(counted.get(), 1);
+    kit.entry(json!({"type": "session_info", "name": words}));
+    assert!(!kit.page_with(Some(&mask)).contains("SECRET"));
+    // One that goes over lines, of which the name is only the first.
+    let mut kit = Kit::new();
+    kit.user("\n  begin SEC\nRET end\nmore");
+    let over = |json: Vec<u8>, _: Piece| String::from_utf8(json).unwrap().replace("SEC\\nRET", "[…]").into_bytes();
+    assert!(kit.page_with(Some(&over)).contains("<title>begin […] end</title>"));
 }
 
 /// The label of the session is in the head of its page, where a program finds it without a browser.
