@@ -114,8 +114,10 @@ fn heir(mut header: Header, source: &Header) -> Header {
     if header.title.is_none() {
         header.title.clone_from(&source.title);
         // Who gave it goes with it: the family never replaces a name of a person by one of its own.
-        let given = source.extra.iter().filter(|(name, _)| &**name == "titleSource");
-        header.extra.extend(given.cloned());
+        let given = source.extra.iter().filter(|(name, _)| &**name == "titleSource").cloned();
+        let given: Vec<_> = given.collect();
+        header.extra.retain(|(name, _)| &**name != "titleSource");
+        header.extra.extend(given);
     }
     // The same id is the same session in another place.
     if header.id != source.id {
