@@ -214,7 +214,9 @@ fn is_quoted(name: &str, value: &str) -> bool {
     let (upper, lower) =
         (value.contains(|c: char| c.is_ascii_uppercase()), value.contains(|c: char| c.is_ascii_lowercase()));
     let symbol = value.trim_end_matches(['!', '.']).contains(['!', '#', '%', '^', '$', '@', '~', '&', '+']);
-    digit || symbol || variable || (value.len() >= 24 && upper && lower)
+    // The name of a variable: `const KEY: &str = "ANTHROPIC_API_KEY"`.
+    let names = value.contains('_') && value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    digit || symbol || (variable && !names) || (value.len() >= 24 && upper && lower)
 }
 
 fn is_password(name: &str) -> bool {

@@ -293,6 +293,7 @@ fn code_types_labels_and_places_are_no_values() {
         "\"token\": \"identifier\"",
         "\"max_token\": 12345678, \"totalTokens\": 1580123456",
         "PWD=/home/ann/project1",
+        "const ANTHROPIC_KEY: &str = \"ANTHROPIC_API_KEY\";",
         "Authorization: required",
         "the authorization: something that is asked",
         "private_key = './keys/id_ed25519'",
