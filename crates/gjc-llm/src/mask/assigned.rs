@@ -9,7 +9,7 @@ const ASSIGNED: &str = r#"(?x)
     (?<name> [A-Za-z0-9_.-]*? (?: (?i: (?: password | passwd | passphrase | pwd | secret (?: [_-]?key )? | api[_-]?key
         | access[_-]?key | private[_-]?key ) s? | token | authorization ) | _TOKEN | _KEY | _[Pp][Aa][Ss][Ss] | _PAT ) )
     ["'\\]{0,5} [\ \t]{0,8}
-    (?: : [\ \t]? &? (?: 'static[\ ] )? (?: str | [Ss]tring | Option<String> | any ) [\ \t]{0,8} = | := | => | ==? | : )
+    (?: : [\ \t]? &? (?: 'static[\ ] )? (?: str | string | String | Option<String> | any ) [\ \t]{0,8} = | := | => | ==? | : )
     (?: \r?\n )? [\ \t]{0,8}"#;
 
 /// Words behind such names that tell what stands there, and do not.
