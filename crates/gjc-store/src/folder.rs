@@ -1,9 +1,9 @@
-//! Folders that sessions work in: whether two spellings mean one folder, and which folders are checkouts of one repository.
+//! Folders that sessions work in: whether two spellings mean one folder.
 //!
 //! A session keeps the spelling that its header has (`/mnt/c/Users/Me`); only comparisons look through it.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 
 /// Whether the folder that a header names is this one: the same name in NFC, or one real path. On Windows' own paths
@@ -14,8 +14,7 @@ pub fn same_folder(a: &str, b: &Path) -> bool {
     if plain(a) == plain(&spelled) {
         return true;
     }
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    !a.is_empty() && matches!((real(Path::new(a)), real(b)), (Some(a), Some(b)) if nfc(&a) == nfc(&b))
+    matches!((real(a), real(&spelled)), (Some(a), Some(b)) if a == b)
 }
 
 /// Folders that are compared again and again, with their real paths asked once.
@@ -37,17 +36,15 @@ impl Folders {
     }
 
     fn known(&self, folder: &str) -> (String, Option<String>) {
-        let look = || {
-            let real =
-                Some(folder).filter(|folder| !folder.is_empty()).and_then(|folder| fs::canonicalize(folder).ok());
-            (plain(folder), real.map(|real| nfc(&real)))
-        };
-        self.0.borrow_mut().entry(folder.into()).or_insert_with(look).clone()
+        self.0.borrow_mut().entry(folder.into()).or_insert_with(|| (plain(folder), real(folder))).clone()
     }
 }
 
-fn nfc(path: &Path) -> String {
-    path.to_string_lossy().nfc().collect()
+/// The real path in NFC. What a header names by a relative path is no folder of whoever looks.
+fn real(folder: &str) -> Option<String> {
+    let real =
+        Some(Path::new(folder)).filter(|path| path.is_absolute()).and_then(|path| fs::canonicalize(path).ok())?;
+    Some(real.to_string_lossy().nfc().collect())
 }
 
 /// A folder's name for comparing: NFC, no slash at the end; a path with a drive in one spelling.
@@ -61,35 +58,6 @@ fn plain(path: &str) -> String {
     };
     let end = path.trim_end_matches('/');
     if end.is_empty() { path } else { end.into() }
-}
-
-/// The repository that a folder is a checkout of, by its common `.git` folder: equal for a main checkout and all its
-/// worktrees. `None` outside of repositories. Reads files alone; no git is started, and nothing of the repository is obeyed.
-#[must_use]
-pub fn repository(folder: &Path) -> Option<PathBuf> {
-    let folder = fs::canonicalize(folder).ok()?;
-    let git = folder.ancestors().map(|dir| dir.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
-    if git.is_dir() {
-        return fs::canonicalize(git).ok();
-    }
-    // A worktree: `gitdir: <repository>/.git/worktrees/<name>`, and there `commondir`: `../..`.
-    let pointed = small(&git)?;
-    let own = resolved(git.parent()?, pointed.strip_prefix("gitdir:")?.trim());
-    match small(&own.join("commondir")) {
-        Some(common) => fs::canonicalize(resolved(&own, common.trim())).ok(),
-        // A submodule has a folder of its own, and is a repository of its own.
-        None => fs::canonicalize(own).ok(),
-    }
-}
-
-fn resolved(base: &Path, path: &str) -> PathBuf {
-    base.join(path).components().filter(|part| !matches!(part, Component::CurDir)).collect()
-}
-
-/// The text of a small file; a pipe or a huge one is none.
-fn small(path: &Path) -> Option<String> {
-    let meta = fs::metadata(path).ok()?;
-    (meta.is_file() && meta.len() < 64 << 10).then(|| fs::read_to_string(path).ok())?
 }
 
 #[cfg(test)]
@@ -108,6 +76,7 @@ mod tests {
             ("/a/b-c", "/a-b/c", false),
             ("/", "/", true),
             ("", "/", false),
+            (".", env!("CARGO_MANIFEST_DIR"), false),
         ] {
             assert_eq!(same_folder(a, Path::new(b)), same, "{a} {b}");
             assert_eq!(Folders::default().same(a, b), same, "{a} {b}");

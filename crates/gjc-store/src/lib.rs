@@ -28,10 +28,10 @@ mod usage;
 pub mod words;
 
 pub use bucket::bucket_name;
-pub use folder::{Folders, repository, same_folder};
+pub use folder::{Folders, same_folder};
 pub use history::{Fate, History, HistoryError, Prompt, Said};
 pub use look::{Glance, SessionInfo};
-pub use moved::{Moved, moved};
+pub use moved::{Likeness, Moved, moved};
 pub use resolve::{NotResolved, is_path_like, resolve};
 pub use search::{Answer, Found, Hit};
 pub use store::{Child, Listing, Store};

@@ -2,12 +2,11 @@
 
 use crate::failure::Failure;
 use crate::out;
-use crate::which::same_folder;
 use crate::world::real_dir;
 use gjc_entry::{DamageKind, EntryId, Env, Header};
 use gjc_log::fs::OsFs;
 use gjc_log::{BlobStore, Durability, LogEnv, OpenError, Reader, Repaired, Writer};
-use gjc_store::bucket_name;
+use gjc_store::{bucket_name, same_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

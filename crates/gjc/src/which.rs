@@ -9,14 +9,13 @@ use clap::ArgMatches;
 use gjc_entry::{EntryId, Env, Skeleton, Source as _, Vars};
 use gjc_log::Reader;
 use gjc_log::fs::OsFs;
-use gjc_store::{NotResolved, SessionInfo, Store, is_path_like};
+use gjc_store::{NotResolved, SessionInfo, Store, is_path_like, same_folder};
 use gjc_tools::is_secret;
 use gjc_workspace::{Worktree, check_name, worktree};
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use unicode_normalization::UnicodeNormalization;
 
 /// What a run begins with.
 pub(crate) struct Which {
@@ -213,21 +212,13 @@ fn latest(env: &Env, args: &SessionArgs, here: &Path, notices: &mut Vec<String>)
     Ok(None)
 }
 
-/// What may be this folder's sessions of the time when it had another path: those of a folder that is gone. One that was moved
-/// has kept its name, one that was renamed its place; a worktree that was removed stood beside its checkout.
+/// What may be this folder's sessions of the time when it had another path.
 fn moved(infos: &[SessionInfo], here: &Path) -> Option<String> {
-    let gone = |info: &&SessionInfo| {
-        let path = Path::new(&info.cwd);
-        info.messages > 0 && path.is_absolute() && !path.exists() && !same_folder(&info.cwd, here)
-    };
-    let gone: Vec<&SessionInfo> = infos.iter().filter(gone).collect();
-    let worktrees = format!("{}.gjc-worktrees", here.display());
-    let likely: [&dyn Fn(&Path) -> bool; 3] =
-        [&|path| same_name(path, here), &|path| path.starts_with(&worktrees), &|path| path.parent() == here.parent()];
-    let newest = likely.iter().find_map(|likely| gone.iter().find(|info| likely(Path::new(&info.cwd))))?;
+    let found = gjc_store::moved(infos, here);
+    let (cwd, newest) = found.first().and_then(|moved| Some((moved.cwd, moved.sessions.first()?)))?;
     Some(format!(
         "there are sessions of {}, which is gone; if that was this folder, go on with: gjc -p --resume {} \"your question\"",
-        out::row(&newest.cwd),
+        out::row(cwd),
         out::id(&newest.id)
     ))
 }
@@ -237,19 +228,6 @@ fn is_real_session(path: &Path, here: &Path) -> bool {
     let Ok(loaded) = Reader::open(&OsFs, path) else { return false };
     let has_message = |skeleton: &Skeleton| skeleton.iter().any(|(_, node)| node.kind() == gjc_entry::Kind::Message);
     same_folder(&loaded.value.header().cwd, here) && loaded.value.skeleton().is_some_and(has_message)
-}
-
-/// Whether a recorded folder is this one: by its spelling in any normal form of Unicode, or by its real path.
-pub(crate) fn same_folder(recorded: &str, here: &Path) -> bool {
-    let nfc = |path: &Path| path.to_string_lossy().nfc().collect::<String>();
-    let path = Path::new(recorded);
-    path.is_absolute()
-        && (nfc(path) == nfc(here) || std::fs::canonicalize(path).is_ok_and(|real| nfc(&real) == nfc(here)))
-}
-
-fn same_name(one: &Path, other: &Path) -> bool {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().nfc().collect::<String>();
-    name(one) == name(other)
 }
 
 /// What git sees of a person's variables: those without secrets, and the settings that are given to git by number.

@@ -3,7 +3,7 @@
 use crate::Dir;
 use gjc_entry::Level;
 use gjc_log::fs::OsFs;
-use gjc_store::{Child, Folders, Listing, NotResolved, SessionInfo, Store, moved, sweep_all};
+use gjc_store::{Child, Folders, Likeness, Listing, NotResolved, SessionInfo, Store, moved, sweep_all};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -451,6 +451,7 @@ fn a_folder_that_was_moved_or_renamed_is_noticed_and_never_taken_for_another() {
     session("moved-1", &root.join("옛집").join(&nfd), 1);
     session("moved-2", &root.join("옛집").join(&nfd), 2);
     session("renamed", &root.join("새집/옛이름"), 9);
+    session("worktree", &root.join("새집/사업.gjc-worktrees/일-1"), 8);
     session("there", &root.join("still/사업"), 4);
     session("far", &root.join("else/other"), 5);
     session("relative", Path::new("사업"), 6);
@@ -458,10 +459,17 @@ fn a_folder_that_was_moved_or_renamed_is_noticed_and_never_taken_for_another() {
     fs::write(&empty, fs::read_to_string(&empty).unwrap().lines().next().unwrap().to_owned() + "\n").unwrap();
     let sessions = dir.store().list().unwrap().sessions;
     let found = moved(&sessions, &root.join("새집/사업"));
-    let shown: Vec<(bool, Vec<&str>)> =
-        found.iter().map(|moved| (moved.same_name, moved.sessions.iter().map(|info| &*info.id).collect())).collect();
-    assert_eq!(shown, [(true, vec!["moved-2", "moved-1"]), (false, vec!["renamed"])]);
-    assert!(moved(&sessions, &root.join("else/third")).iter().all(|moved| !moved.same_name));
+    let shown: Vec<(Likeness, Vec<&str>)> =
+        found.iter().map(|moved| (moved.likeness, moved.sessions.iter().map(|info| &*info.id).collect())).collect();
+    assert_eq!(
+        shown,
+        [
+            (Likeness::Name, vec!["moved-2", "moved-1"]),
+            (Likeness::Worktree, vec!["worktree"]),
+            (Likeness::Place, vec!["renamed"])
+        ]
+    );
+    assert!(moved(&sessions, &root.join("else/third")).iter().all(|moved| moved.likeness != Likeness::Name));
 }
 
 #[test]
