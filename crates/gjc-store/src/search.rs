@@ -87,8 +87,8 @@ pub(crate) fn search(
         return answer;
     }
     let key = |info: &SessionInfo| listing.states.get(&info.path).map(|state| Key::of(&info.path, state));
-    let mut candidates: Vec<(SessionInfo, Option<Key>)> =
-        listing.sessions.iter().filter(|info| wanted(info)).map(|info| (info.clone(), key(info))).collect();
+    let mut candidates: Vec<(&SessionInfo, Option<Key>)> =
+        listing.sessions.iter().filter(|info| wanted(info)).map(|info| (info, key(info))).collect();
     let mut may: HashMap<Key, bool> = candidates.iter().filter_map(|(_, key)| Some(((*key)?, true))).collect();
     store.index.rule_out(&digests(&terms), &mut may);
     candidates.retain(|(_, key)| key.is_none_or(|key| may.get(&key).is_none_or(|may| *may)));
@@ -118,7 +118,7 @@ pub(crate) fn search(
             }
             match look.hits {
                 Some(_) if answer.found.len() >= limit => answer.more = true,
-                Some(hits) => answer.found.push(Found { session: info.clone(), hits }),
+                Some(hits) => answer.found.push(Found { session: (*info).clone(), hits }),
                 None => {}
             }
         }

@@ -123,7 +123,8 @@ fn rows(used: &Usage, each: bool) -> Vec<String> {
     let mut rows = vec![format!("{:>9}  {:>9}", "bytes", "on disk")];
     for folder in &used.folders {
         let cwd = out::cell(&folder.cwd, 48);
-        rows.push(row(folder.own, &format!("{cwd}  {:>5} sessions", folder.sessions.len())));
+        let count = folder.sessions.len();
+        rows.push(row(folder.own, &format!("{cwd}  {count:>5} session{}", if count == 1 { "" } else { "s" })));
         for session in folder.sessions.iter().filter(|_| each) {
             let name = out::cell(session.info.name(), 46);
             let blobs = match session.blobs.files {
