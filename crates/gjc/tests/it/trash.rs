@@ -144,6 +144,6 @@ fn what_sessions_take_is_told_in_columns() {
     assert!(used["trash"]["bytes"].as_u64().unwrap() > 0);
     let shown = look(&home, &["sessions", "du", "--sessions"]).output().ok().out();
     let folder_row = shown.lines().find(|line| line.contains("/작업/한글")).unwrap();
-    assert!(folder_row.ends_with("1 sessions"), "{folder_row}");
+    assert!(folder_row.ends_with("  1 session"), "{folder_row}");
     assert!(shown.contains("지울 세션") && shown.contains("trash") && shown.lines().last().unwrap().ends_with("total"));
 }
