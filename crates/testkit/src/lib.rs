@@ -48,6 +48,7 @@ pub mod material;
 pub mod openai;
 pub mod pi;
 pub mod probe;
+pub mod process;
 pub mod schema;
 pub mod search;
 pub mod session;

@@ -4,6 +4,7 @@ use crate::kit::*;
 use serde_json::json;
 use testkit::anthropic::Turn;
 use testkit::harness::Home;
+use testkit::process::assert_ended;
 use testkit::stub::Gate;
 
 #[test]
@@ -80,9 +81,7 @@ fn an_interrupted_command_is_ended_with_its_children() {
     let out = run.wait();
     assert_eq!(out.code(), Some(130), "{out}");
     for pid in std::fs::read_to_string(home.work().join("pids")).unwrap().lines() {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
-        assert!(matches!(state, None | Some('Z' | 'X')), "{pid} still runs: {stat}");
+        assert_ended(pid);
     }
     let file = the_session(&home);
     assert_eq!(messages(&file).last().unwrap()["role"], "toolResult", "the call is answered");

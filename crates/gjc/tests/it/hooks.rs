@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use testkit::anthropic::Turn;
 use testkit::harness::Home;
+use testkit::process::assert_ended;
 use testkit::stub::Stub;
 
 const ALLOW: &str = r#"echo '{"decision":"allow"}'"#;
@@ -125,13 +126,6 @@ fn a_guard_that_does_not_end_blocks_and_is_ended_with_all_that_it_started() {
     assert!(out.err().contains("hook 1 of hooks.pre_tool_call did not end within 300ms"), "{out}");
     assert!(!home.work().join("made").exists());
     assert_ended(&std::fs::read_to_string(home.work().join("pid")).unwrap());
-}
-
-#[track_caller]
-fn assert_ended(pid: &str) {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
-    assert!(matches!(state, None | Some('Z' | 'X')), "{pid} still runs: {stat}");
 }
 
 #[test]

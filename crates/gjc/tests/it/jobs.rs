@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use testkit::anthropic::Turn;
 use testkit::harness::{Home, Running};
+use testkit::process::assert_ended;
 use testkit::stub::Stub;
 
 /// An answer that starts a command in the background.
@@ -20,12 +21,6 @@ fn job(input: &Value) -> Turn {
 /// A command that notes its process, waits for a file that the test makes, and then says something.
 fn gated(said: &str) -> String {
     format!("echo $$ > pid; echo 시작; while [ ! -e go ]; do sleep 0.02; done; {said}")
-}
-
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
-    !matches!(state, None | Some('Z' | 'X'))
 }
 
 /// Waits for a line, and for the first output of a job: either may come first.
@@ -169,7 +164,7 @@ fn a_poll_that_runs_out_is_an_observation_and_cancel_ends_the_whole_group() {
         .collect();
     assert_eq!(errors, [false, false, false, true, false, false, true, false]);
     for pid in pid(&home).lines() {
-        assert!(!is_alive(pid), "{pid}");
+        assert_ended(pid);
     }
     assert_eq!(deliveries(&file).len(), 0);
 }
@@ -210,7 +205,7 @@ fn an_interrupt_ends_the_jobs_that_one_prompt_waits_for() {
     run.interrupt();
     let out = run.wait();
     assert_eq!(out.code(), Some(130), "{out}");
-    assert!(!is_alive(&pid(&home)), "{out}");
+    assert_ended(&pid(&home));
     let file = the_session(&home);
     let told = deliveries(&file);
     assert_eq!(told.len(), 1, "{out}");
@@ -234,7 +229,7 @@ fn a_job_that_died_with_its_process_is_told_once_by_the_next() {
     assert_eq!(deliveries(&file).len(), 0);
     for prompt in ["어떻게 됐어?", "그래?"] {
         ask(&home, &stub, prompt).args(["--resume", &id_of(&file)]).output().ok();
-        assert!(!is_alive(&pid), "nothing outlives gjc");
+        assert_ended(&pid);
         let told = deliveries(&file);
         assert_eq!(told.len(), 1);
         assert!(text_of(&told[0]).contains("failed: interrupted. gjc was stopped before"), "{}", told[0]);
@@ -313,7 +308,7 @@ fn closing_ends_jobs_and_names_them() {
     let reply = line(&mut run, |reply| reply["id"] == "close");
     assert_eq!((&reply["value"]["jobs"], &reply["value"]["stored"]), (&json!(["job-1"]), &json!(true)));
     run.wait().ok();
-    assert!(!is_alive(&pid(&home)));
+    assert_ended(&pid(&home));
     assert!(text_of(&deliveries(&the_session(&home))[0]).contains("has ended: cancelled"));
 }
 

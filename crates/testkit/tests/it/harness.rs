@@ -2,6 +2,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use testkit::harness::Home;
+use testkit::process::assert_ended;
 
 #[test]
 fn the_environment_is_an_allow_list() {
@@ -51,15 +52,8 @@ fn the_time_limit_kills_the_whole_group_and_shows_both_outputs() {
     assert!(said.contains("time limit") && said.contains("나왔다") && said.contains("막혔다"), "{said}");
     for file in ["pid", "pid2"] {
         let pid = std::fs::read_to_string(home.work().join(file)).unwrap();
-        assert!(gone(pid.trim()), "{file} {pid} still runs");
+        assert_ended(&pid);
     }
-}
-
-/// The sleeper's death is delivered, but its zombie belongs to init, whose pace is its own.
-fn gone(pid: &str) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
-    matches!(state, Some('Z' | 'X'))
 }
 
 #[test]
